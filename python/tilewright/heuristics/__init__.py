@@ -1,1 +1,1 @@
-"""Schedules for programs that have none, by kind of target."""
+"""Heuristic schedules for unscheduled programs, by kind of target."""

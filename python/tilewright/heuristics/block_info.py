@@ -1,4 +1,4 @@
-"""What a block does to its operands, as far as the way to compute it on a CPU depends on that."""
+"""A block's axes and operands: extents, strides and reuse, which decide how a CPU or GPU computes it best."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tilewright.script.core import script
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.task.parameter_names import extents_of, scalars_of
 
-#: that one instruction does for all lanes
+#: operations that one instruction performs for all lanes of a vector
 _OPERATIONS = (ir.Add, ir.Sub, ir.Mul, ir.Min, ir.Max, ir.Cast, ir.Select)
 
 
@@ -33,8 +33,8 @@ class Axis:
     """An axis of a block, and the loop that it is bound to.
 
     Attributes:
-        is_fixed: whether `extent` holds in each call; else it is typical.
-        is_part: whether loops around those of the block take it in parts, of which `extent` is one.
+        is_fixed: whether `extent` is constant; otherwise it is a typical value of a symbolic extent.
+        is_part: whether the shared loops around the block go through this axis in parts, of which `extent` is one.
     """
 
     var: ir.Var
@@ -47,11 +47,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Operand:
-    """An access.
+    """An access to a buffer.
 
     Attributes:
-        strides: elements of memory between two steps of each axis, within a period of that axis; None where that is
-            no constant.
+        strides: for each axis, the distance in elements between two steps of that axis within its period; None if the
+            distance is not constant.
     """
 
     buffer: ir.Buffer
@@ -64,25 +64,27 @@ class Operand:
         return width_of(self.buffer.dtype)
 
     def varies(self, axis: int) -> bool:
-        """Whether it accesses other elements for other values of the axis."""
+        """Whether different values of the axis access different elements."""
         return self.strides[axis] != 0
 
 
 @dataclass(frozen=True)
 class BlockInfo:
-    """A block with one loop for each axis, which stores to one buffer. Axes are numbers.
+    """A block with one loop for each axis, which stores to one buffer. Axes are numbered.
 
-    In a :class:`NestedSchedule` it is what the block does in one step of the shared loops: axes that stand still there
-    are omitted.
+    In a :class:`NestedSchedule`, it describes one step of the shared loops; axes that are constant during a step are
+    omitted.
 
     Attributes:
-        axes: in the order of the block's axes, in which the loops stand too, unless the schedule refuses that order.
-        store: what it writes.
-        reads: loads from other buffers than the one that it stores to: the element that it adds to is none of them.
-        periods: by axis: the greatest number of steps after which an index moves all at once (`j // 32`); 0: any.
-        residue_axes: axes that decide, modulo a stride, which terms are zero.
-        adds_products: whether it adds products of two elements, and does nothing else with them.
-        parts: how many parts of its axes the shared loops go through; 0 where there are no such loops.
+        axes: axes in the block's order, which is also the order of the loops unless the schedule refuses to reorder
+            them.
+        store: the access that the block writes.
+        reads: loads from buffers that the block does not store to; the accumulator of a reduction is not included.
+        periods: for each axis, the largest number of consecutive steps between two jumps of an index, as 32 for `j //
+            32`; 0 if no index jumps.
+        residue_axes: axes whose residue modulo a stride determines which terms are zero.
+        adds_products: whether the block only adds products of two elements.
+        parts: number of parts into which the shared loops divide the axes; 0 if no loops are shared.
     """
 
     block: BlockRV
@@ -95,75 +97,75 @@ class BlockInfo:
     parts: int = 0
 
     def estimate_key(self) -> Hashable:
-        """What estimates depend on: equal for two schedules of one program."""
+        """Return a key of everything that estimates depend on; equal for two schedules of one program."""
         axes = tuple((axis.extent, axis.is_spatial, axis.is_fixed, axis.is_part) for axis in self.axes)
         operands = tuple((operand.buffer.dtype, operand.strides) for operand in (self.store, *self.reads))
         return axes, operands, self.periods, self.residue_axes, self.parts
 
     @property
     def spatial(self) -> list[int]:
-        """Axes of the results."""
+        """Return the axes of the results."""
         return [i for i, axis in enumerate(self.axes) if axis.is_spatial]
 
     @property
     def reduced(self) -> list[int]:
-        """Axes of the reduction; those that decide about terms first."""
+        """Return the axes of the reduction, residue axes first."""
         reduced = [i for i, axis in enumerate(self.axes) if not axis.is_spatial]
         return sorted(reduced, key=lambda i: i not in self.residue_axes)
 
     @property
     def is_fixed(self) -> bool:
-        """Whether all extents hold in each call."""
+        """Whether all extents are constant."""
         return all(axis.is_fixed for axis in self.axes)
 
     @property
     def work(self) -> int:
-        """Steps of all axes."""
+        """Return the number of steps of all axes."""
         return self.size(range(len(self.axes)))
 
     def extent(self, axis: int) -> int:
-        """Steps of an axis, in typical calls."""
+        """Return the number of steps of an axis, in typical calls."""
         return self.axes[axis].extent
 
     def size(self, axes: Iterable[int]) -> int:
-        """Steps of several axes."""
+        """Return the number of steps of several axes."""
         return math.prod(self.axes[i].extent for i in axes)
 
     def loops(self, axes: Iterable[int]) -> list[LoopRV]:
-        """The loops of axes."""
+        """Return the loops of axes."""
         return [self.axes[i].loop for i in axes]
 
     def lanes(self, target: _core.Target) -> int:
-        """Results in a vector."""
+        """Return the number of results in a vector."""
         return target.vector_bits // (8 * self.store.width)
 
     def contiguous_axes(self, lanes: int) -> list[int]:
-        """Axes along which results are contiguous, and fill at least half of a vector."""
+        """Return the axes along which results are contiguous and fill at least half of a vector."""
         return [i for i in self.spatial if self.store.strides[i] == 1 and 2 * self.extent(i) >= lanes]
 
     def varying(self, read: Operand) -> list[int]:
-        """Axes that an operand varies with."""
+        """Return the axes that an operand varies with."""
         return [i for i in range(len(self.axes)) if read.varies(i)]
 
     def bytes_read(self, read: Operand) -> int:
-        """Bytes of what is read of an operand."""
+        """Return the bytes that the block reads of an operand."""
         return self.size(self.varying(read)) * read.width
 
     def uses(self, read: Operand) -> int:
-        """Results that need one element of an operand."""
+        """Return the number of results that need one element of an operand."""
         return self.size(i for i in self.spatial if not read.varies(i))
 
     def divides(self, size: int, axis: int) -> bool:
-        """Whether so many steps at a time leave no remainder, in any call."""
+        """Whether `size` steps at a time leave no remainder in any call."""
         return self.axes[axis].is_fixed and self.extent(axis) % size == 0
 
     def is_common(self, read: Operand) -> bool:
-        """Whether all parts read the same of an operand."""
+        """Whether all parts read the same elements of an operand."""
         return bool(self.parts) and not any(axis.is_part and read.varies(i) for i, axis in enumerate(self.axes))
 
     def is_contraction(self) -> bool:
-        """Whether there are several operands, or one with several indices (`A[i, k] * A[j, k]`), one of which is
-        reused."""
+        """Whether the block has a reduction and several different loads (`A[i, k] * A[j, k]` has two), one of which
+        several results reuse."""
         return bool(
             len(self.reads) > 1
             and self.reduced
@@ -183,14 +185,15 @@ def size_of(buffer: ir.Buffer) -> int | None:
 
 
 def named_alike(buffers: Sequence[ir.Buffer], buffer: ir.Buffer) -> int | None:
-    """Which one a buffer is: itself, or else the only one of its name, which has taken its place."""
+    """Return the position of a buffer in `buffers`: of the buffer itself, or else of the only one with its name, which
+    has replaced it."""
     same = [number for number, other in enumerate(buffers) if other.same_as(buffer)]
     same = same or [number for number, other in enumerate(buffers) if other.name == buffer.name]
     return same[0] if len(same) == 1 else None
 
 
 def number_of_read(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> int:
-    """Which of the buffers that a block reads this one is."""
+    """Return the position of a buffer among those that a block reads."""
     number = named_alike([region.buffer for region in schedule.get(block).reads], buffer)
     if number is None:
         raise ScheduleError.of(
@@ -200,27 +203,28 @@ def number_of_read(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> int
 
 
 def constant(value: Any) -> int | None:
-    """The number that an expression is."""
+    """Return the value of a constant expression; None for other expressions."""
     return int(value.value) if isinstance(value, ir.IntImm) else None
 
 
 class Sizes:
-    """What sizes that a program leaves open are in typical calls.
+    """Typical values of the symbolic sizes of a program.
 
     Args:
-        known: by the name of a variable.
-        function: whose sizes they are, where several of these have the same name: then by their labels.
+        known: sizes by the name of the variable.
+        function: the function whose variables are looked up by their labels (as `A.shape[0]`), because several
+            functions of the program use the same names.
     """
 
     def __init__(self, known: Mapping[str, float] | None = None, function: Any = None) -> None:
         self._known = {name: size for name, size in (known or {}).items() if isinstance(size, int)}
         labeled = {} if function is None else extents_of(function) | scalars_of(function)
         self._labels = {variable: label for label, variable in labeled.items()}
-        #: equal where the sizes are
+        #: equal for equal sizes
         self.key: Hashable = tuple(sorted(self._known.items()))
 
     def value(self, expression: Any) -> int | None:
-        """Return the value of an extent; None where it is data."""
+        """Return the typical value of an extent; None if it depends on data."""
         if isinstance(expression, ir.IntImm):
             return int(expression.value)
         variables: dict[ir.Var, Any] = {}
@@ -244,14 +248,16 @@ class Sizes:
 
 
 def epilogue_or_copy(schedule: Schedule, info: BlockInfo, dimensions: int) -> BlockRV:
-    """The block that takes results to where they are read: the only consumer, where it has one step for each of them,
-    in so many loops, and can follow them to where they are made, as it needs nothing that other blocks make; else a
-    copy."""
+    """Return the block that moves results to the buffer in which they are read, fused at the end of a tile.
+
+    This is the only consumer if it reads the results in the order of their memory, in `dimensions` loops, and needs no
+    other block's results. Otherwise it is a new copy of the results.
+    """
     return fusible_epilogue(schedule, info, dimensions) or schedule.cache_write(info.block, 0, "local")
 
 
 def fusible_epilogue(schedule: Schedule, info: BlockInfo, dimensions: int) -> BlockRV | None:
-    """The block that :func:`epilogue_or_copy` gives where that is no copy."""
+    """Return the consumer that :func:`epilogue_or_copy` fuses; None if a copy is needed."""
     consumers = schedule.get_consumers(info.block)
     passed = is_parameter(schedule, schedule.get(info.block).writes[0].buffer)
     if len(consumers) == 1 and not passed and is_spatial(schedule.get(consumers[0])):
@@ -263,8 +269,8 @@ def fusible_epilogue(schedule: Schedule, info: BlockInfo, dimensions: int) -> Bl
 
 
 def _keeps_order(node: ir.Block, buffer: ir.Buffer) -> bool:
-    """Whether a block reads a buffer in the order of its memory, without transposing it. A block with
-    loops or blocks inside goes its own way: its indices may be variables of these."""
+    """Whether a block reads a buffer in the order of its memory, without transposing it. False for a block with loops
+    or blocks inside, whose variables the indices may contain."""
     order = {axis.var: n for n, axis in enumerate(node.iter_vars)}
     loads = [load for load in _all_of(ir.BufferLoad, node.body) if load.buffer.same_as(buffer)]
     places = [[order.get(index) for index in load.indices if isinstance(index, ir.Var)] for load in loads]
@@ -284,13 +290,13 @@ def is_parameter(schedule: Schedule, buffer: ir.Buffer) -> bool:
 
 
 def is_plain(schedule: Schedule, loops: list[LoopRV]) -> bool:
-    """Whether nothing has been said about how the loops run."""
+    """Whether the loops are serial and have no annotations."""
     nodes = [schedule.get(loop) for loop in loops]
     return all(node.kind == ir.ForKind.SERIAL and not node.annotations for node in nodes)
 
 
 def is_spatial(node: ir.Block) -> bool:
-    """Whether a block sums nothing up."""
+    """Whether a block has no reduction axis."""
     return all(axis.iter_type == ir.IterType.DATA_PAR for axis in node.iter_vars)
 
 
@@ -301,20 +307,21 @@ def is_argreduce(node: ir.Block) -> bool:
 
 @functools.cache
 def _elementary() -> frozenset[str]:
-    """Functions that are slower to compute again than to load from a cache: by the column `cost` of the table of
-    intrinsics, and the square root, one instruction that occupies the divider for about as long as exp takes."""
+    """Return the functions that are slower to compute again than to load from a cache: those with such a `cost` in the
+    table of intrinsics, and the square root, whose one instruction occupies the divider for about as long as exp
+    takes."""
     slow = ("kFunction", "kScalarFunction")
     return frozenset(name for name, *_, cost in script.intrinsics() if cost in slow) | {"sqrt"}
 
 
 def is_elementary(node: ir.Block) -> bool:
-    """Whether it computes something that takes long."""
+    """Whether a block computes a function of :func:`_elementary`."""
     return any(_name_of(call) in _elementary() for call in _all_of(ir.Call, node.body))
 
 
 def vector_cycles(node: ir.Block) -> float:
-    """About how many cycles a vector of what a spatial block computes takes: two loads, or two operations, in one;
-    conditions and indices that jump cost more."""
+    """Return about how many cycles a spatial block takes for a vector. A cycle is two loads or two operations;
+    conditions and indices with divisions or bounds cost more."""
     cycles = 0.0
 
     def look(inner: object) -> None:
@@ -342,13 +349,13 @@ def vector_cycles(node: ir.Block) -> float:
 
 
 def is_conditional(node: ir.Block) -> bool:
-    """Whether what it computes is behind a condition, as padding is."""
+    """Whether the value of a block depends on a condition, as in padding."""
     return any(_name_of(call) == "if_then_else" for call in _all_of(ir.Call, node.body))
 
 
 def condition_period(node: ir.Block, variable: ir.Var) -> int:
-    """After how many steps of an axis the conditions that decide between values are the same again; 1 where none
-    depends on it so."""
+    """Return the number of steps of an axis after which the conditions of a block repeat: n for `variable % n == c`; 1
+    if there is no such condition."""
     steps = 1
 
     def look(inner: Any) -> None:
@@ -370,7 +377,7 @@ def _name_of(call: ir.Call) -> str:
 
 
 def loops_of_axes(schedule: Schedule, block: BlockRV) -> list[LoopRV]:
-    """For each axis of a block the loop that it is bound to; empty where they are not bound to one loop each."""
+    """Return the loop that each axis of a block is bound to; empty unless each axis is bound to one loop."""
     node, loops = schedule.get(block), schedule.get_loops(block)
     if len(loops) != len(node.iter_vars) or not loops:
         return []
@@ -380,16 +387,16 @@ def loops_of_axes(schedule: Schedule, block: BlockRV) -> list[LoopRV]:
     for value in values:
         ours = {var for var in ([value] if isinstance(value, ir.Var) else _all_of(ir.Var, value)) if var in free}
         found.append(free.pop(ours.pop()) if len(ours) == 1 else None)
-    # An axis of one step may be bound to a number.
+    # An axis with one step may be bound to a constant.
     rest = [loop for loop in free.values() if constant(schedule.get(loop).extent) == 1]
     bound = [loop or (rest.pop(0) if rest else None) for loop in found]
     return [loop for loop in bound if loop is not None] if None not in bound else []
 
 
 def _values_of(schedule: Schedule, node: ir.Block, loops: list[LoopRV]) -> Sequence[Any]:
-    """What the axes of a block are bound to."""
+    """Return the values to which the axes of a block are bound."""
     body = schedule.get(loops[-1]).body
-    # A search asks for each of its candidates: most often there is nothing to look for.
+    # Fast path: a search calls this for each candidate, and most bodies are one block.
     realizes = [body] if isinstance(body, ir.BlockRealize) else _all_of(ir.BlockRealize, body)
     return next((each.iter_values for each in realizes if each.block.same_as(node)), ())
 
@@ -403,9 +410,12 @@ def _all_of(kind: type[Any], root: Any) -> list[Any]:
 def block_info(
     schedule: Schedule, block: BlockRV, sizes: Sizes | None = None, *, multiple_stores: bool = False
 ) -> BlockInfo | None:
-    """None for a block of another form: opaque, nested, with several stores, or loops that do not stand for its axes
-    one by one, or that never run. With `multiple_stores`, several stores at equal indices (a sum and one of squares, an
-    index and a value) count as one, to the buffer of the widest type."""
+    """Return the access summary of a block, or None if the block is opaque or nested, has several stores, or has loops
+    that never run or do not correspond to its axes.
+
+    With `multiple_stores`, several stores with equal indices (a sum and a sum of squares, an index and a value) count
+    as one store to the buffer with the widest type.
+    """
     sizes = sizes or Sizes()
     if isinstance(schedule, NestedSchedule) and schedule.contains(block):
         return _info_inside(schedule, block, sizes, multiple_stores)
@@ -438,7 +448,7 @@ def block_info(
 
 
 def _info_inside(schedule: NestedSchedule, block: BlockRV, sizes: Sizes, multiple_stores: bool) -> BlockInfo | None:
-    """In one step of the loops around the block's own."""
+    """Return the access summary of a block for one step of the shared loops."""
     node, loops = schedule.get(block), schedule.get_loops(block)
     accesses = _accesses_of(node, sizes, multiple_stores)
     if not loops or not is_plain(schedule, loops) or accesses is None or accesses[3]:
@@ -472,7 +482,7 @@ def _info_inside(schedule: NestedSchedule, block: BlockRV, sizes: Sizes, multipl
     return BlockInfo(block, tuple(axes.values()), inside(store), own_reads, own_periods, (), adds_products, parts)
 
 
-#: what of a BlockInfo follows from the block alone: a search asks about the same block for each of its candidates
+#: the part of a BlockInfo that depends on the block alone, cached because a search needs it for each candidate
 _Accesses = tuple[Operand, tuple[Operand, ...], tuple[int, ...], tuple[int, ...], bool]
 _known: dict[tuple[ir.Block, Hashable, bool], _Accesses | None] = {}
 
@@ -489,8 +499,8 @@ def _accesses_of(node: ir.Block, sizes: Sizes, multiple_stores: bool) -> _Access
 
 
 def through_lets(body: ir.Stmt) -> ir.Stmt:
-    """Return what a block does, with names of index arithmetic (`a = T.max(v - 1, 0)`) replaced by what they stand for,
-    as lowering does."""
+    """Return the body of a block with names of index arithmetic (`a = T.max(v - 1, 0)`) substituted by their values, as
+    in lowering."""
     values: dict[ir.Var, Any] = {}
     statement: Any = body
     while isinstance(statement, ir.LetStmt):
@@ -546,19 +556,19 @@ def _find_accesses(node: ir.Block, sizes: Sizes, multiple_stores: bool) -> _Acce
 
 
 def _each_once(accesses: list[tuple[ir.Buffer, tuple[Any, ...]]]) -> list[tuple[ir.Buffer, tuple[Any, ...]]]:
-    """Without those of an element that one before is of, too: a square reads it twice, and loads it once."""
+    """Return the accesses without repeated loads of an element: a square reads its operand twice and loads it once."""
     different: list[tuple[ir.Buffer, tuple[Any, ...]]] = []
     for buffer, indices in accesses:
         if not any(
             buffer.same_as(other) and all(map(ir.structural_equal, indices, others))
-            for other, others in different[1:]  # the first one is the store
+            for other, others in different[1:]  # the first access is the store
         ):
             different.append((buffer, indices))
     return different
 
 
 def _adds_product(store: Any) -> bool:
-    """Whether an element gets the product of two others added, each of another type at most."""
+    """Whether a store adds the product of two elements, possibly cast, to the stored element."""
 
     def element(value: Any) -> Any:
         while isinstance(value, ir.Cast):
@@ -576,7 +586,7 @@ def _adds_product(store: Any) -> bool:
 
 
 def _store_alike(stores: list[Any]) -> bool:
-    """Whether they go to the same place of one buffer each."""
+    """Whether the stores write different buffers of equal shape at equal indices."""
     first = stores[0]
 
     def alike(own: Any, other: Any) -> bool:
@@ -612,8 +622,8 @@ def _stride(indices: Any, steps: list[int | None], variable: ir.Var, period: int
 
 
 def coefficient(index: Any, variable: ir.Var, period: int = 0) -> int | None:
-    """What an index moves by for a step of a variable, from within a period to within it: 0 where it does not move,
-    None where it depends."""
+    """Return the change of an index when a variable increases by 1 within a period; 0 if the index does not use the
+    variable, None if the change is not constant."""
     if not uses(index, variable):
         return 0
     analyzer = arith.Analyzer()
@@ -633,8 +643,8 @@ def clamps_or_wraps(operand: Operand, variable: ir.Var) -> bool:
 
 
 def boundary_handling(index: ir.Expr, variable: ir.Var) -> set[str]:
-    """How an index along a variable stays inside of its buffer: "clamp" by min and max, "wrap" by `%` or a condition,
-    "reflect" by an absolute value or a select. Empty for an affine index."""
+    """Return how an index along a variable stays inside its buffer: "clamp" by min and max, "wrap" by `%` or a
+    condition, "reflect" by an absolute value or a select. Empty for an affine index."""
     found: set[str] = set()
 
     def look(inner: Any) -> None:
@@ -655,8 +665,8 @@ def boundary_handling(index: ir.Expr, variable: ir.Var) -> set[str]:
 
 
 def has_boundary(node: ir.Block, info: BlockInfo, axis: int) -> bool:
-    """Whether what is read along an axis is decided near its ends: indices that stop or begin again, and conditions, as
-    of padding."""
+    """Whether the block handles the ends of an axis specially: an index is clamped or wraps, or a condition of padding
+    uses the axis."""
     variable = info.axes[axis].var
     conditions = [call.args[0] for call in _all_of(ir.Call, node.body) if _name_of(call) == "if_then_else"]
     return any(clamps_or_wraps(read, variable) for read in info.reads) or any(
@@ -665,7 +675,7 @@ def has_boundary(node: ir.Block, info: BlockInfo, axis: int) -> bool:
 
 
 def uses(index: Any, variable: ir.Var) -> bool:
-    """Whether a variable is in an index."""
+    """Whether an index contains a variable."""
     used = False
 
     def look(inner: Any) -> None:

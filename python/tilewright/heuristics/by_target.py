@@ -25,7 +25,7 @@ class HeuristicSchedules(NamedTuple):
             be faster unscheduled are not included.
         failed: error messages by function name, if a heuristic or an estimate failed. Such a function is unchanged;
             for a device it has a simple schedule.
-        serial: what to say of blocks that are left to one thread, by function name.
+        serial: notes on blocks that run in one thread, by function name.
     """
 
     module: ir.Module
@@ -39,12 +39,12 @@ class _Heuristics(NamedTuple):
     """The heuristics for a kind of target: a row of :data:`_BY_TARGET`.
 
     Attributes:
-        are_for: whether a target is of this kind.
-        schedule: returns the schedule with the function of a name scheduled and None, or a simple schedule and the
-            error of the heuristics. Returns None and the error if the target cannot run the program at all, which is
-            reported where it is compiled.
-        seem_slower: whether the function with its schedule (first) is estimated to be slower than without; None where
-            a program needs a schedule to run.
+        are_for: function that returns whether a target is of this kind.
+        schedule: function that returns the schedule with the named function scheduled and None, or a simple schedule
+            and the error of the heuristics. It returns None and the error if the target cannot run the program at all;
+            compilation reports that error.
+        seem_slower: function that returns whether the scheduled function (its first argument) is estimated to be slower
+            than the unscheduled one; None if programs need a schedule to run.
     """
 
     are_for: Callable[[_core.Target], bool]

@@ -1,5 +1,6 @@
-"""Axes that an operand goes through group by group (`co // 3` of a grouped convolution), where a group is no multiple
-of a vector: split into the group and the steps within it, so that vectors and tiles end where groups do."""
+"""Axes along which an operand is read in channel groups (`co // 3` of a grouped convolution) whose size is not a
+multiple of a vector: such an axis is split into the group and the steps within it, so that vectors and tiles end at
+group boundaries."""
 
 from __future__ import annotations
 
@@ -11,16 +12,16 @@ from tilewright.heuristics.sampling import succeeds
 
 
 def split_channel_groups(match: Match) -> BlockInfo:
-    """Return the contraction with such an axis split, the group first."""
+    """Return the contraction with the axis of its channel groups split, the group first."""
     return split_groups(match, match.lanes)
 
 
 def split_groups(match: Match, unless_multiple_of: int = 0) -> BlockInfo:
-    """Return the contraction with the axis of its groups split, the group first.
+    """Return the contraction with the axis of its channel groups split, the group first.
 
     Args:
         match: the contraction.
-        unless_multiple_of: groups of whole multiples of so many stay as they are; 0: none do.
+        unless_multiple_of: groups whose size is a multiple of this number are not split; 0: all are.
     """
     info = match.info
     split = [
@@ -38,7 +39,8 @@ def split_groups(match: Match, unless_multiple_of: int = 0) -> BlockInfo:
 
 
 def grouped_results(info: BlockInfo) -> tuple[int, int] | None:
-    """Return the dimension of the result that is a group and a step within it, and how many steps a group has."""
+    """Return the dimension of the result that consists of a group and a step within it, and the number of steps per
+    group."""
     for dimension, index in enumerate(info.store.indices):
         steps = [coefficient(index, axis.var) for axis in info.axes]
         if steps.count(1) == 1 and len(set(steps) - {0}) == 2:
@@ -49,7 +51,7 @@ def grouped_results(info: BlockInfo) -> tuple[int, int] | None:
 
 
 def group_index_map(rank: int, axis: int, period: int) -> ir.IndexMap:
-    """Return the map to the group, then all axes in their order."""
+    """Return the index map that moves the group to the front; the other dimensions keep their order."""
     return index_map(
         rank, lambda v: [v[axis] // period, *(index % period if n == axis else index for n, index in enumerate(v))]
     )

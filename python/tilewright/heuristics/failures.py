@@ -1,4 +1,4 @@
-"""A heuristic that fails is a defect of Tilewright; the program runs all the same, unscheduled."""
+"""Handle failing heuristics: a failure is a defect of Tilewright, and the program runs unscheduled."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import traceback
 from tilewright import _core
 from tilewright.errors import Error, ScriptError
 
-#: the variable of the environment with which failures are raised, as the tests ask for
+#: environment variable with which failures are raised, as in the tests
 RAISE = "TILEWRIGHT_RAISE_HEURISTIC_FAILURES"
 
 
 def raise_in_tests(error: BaseException) -> None:
-    """Raise a failure again where the environment asks for it.
+    """Raise an error again if the environment variable is set.
 
     Args:
-        error: what a heuristic raised, other than the refusal of a step that it can do without.
+        error: the error that a heuristic raised, other than the refusal of an optional step.
     """
     if os.environ.get(RAISE, "") not in ("", "0"):
         raise error
 
 
 def raise_where_refused(program: _core.Module, error: Exception) -> None:
-    """Raise what is wrong with a program that is refused however it is scheduled: that is no failure of heuristics.
+    """Raise the error of a program that is refused with any schedule, which is no failure of a heuristic.
 
     Args:
-        program: what a heuristic was to schedule.
-        error: what it raised instead.
+        program: the program that a heuristic was to schedule.
+        error: the error that the heuristic raised instead.
     """
     try:
         _core.verify(program)
@@ -36,7 +36,7 @@ def raise_where_refused(program: _core.Module, error: Exception) -> None:
 
 
 def description(error: BaseException) -> str:
-    """Return what failed, and where, as one line: "KeyError: w0 (contraction.py:12)"."""
+    """Return the error and its location in one line: "KeyError: w0 (contraction.py:12)"."""
     lines = str(error).splitlines()
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""

@@ -1,4 +1,4 @@
-"""Blocks that need no memory of their own: computed where they are used."""
+"""Inline blocks that are cheaper to compute again at each use than to store."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tilewright.schedule import BlockRV, Schedule
 
 
 def inline_blocks(schedule: Schedule, blocks: list[BlockRV], sizes: Sizes) -> list[BlockRV]:
-    """Inlines what costs little to compute as often as it is read, and returns the blocks that are left.
+    """Inline blocks that cost little to compute each time they are read; return the remaining blocks.
 
-    What a reduction reads many times stays in memory, unless it is cheap and without a condition, or the padding of
-    short windows; a contraction takes its operands from memory, but from where they were, when somebody only moved
-    them.
+    A block that a reduction reads many times stays in memory unless it is cheap and unconditional, or is the padding of
+    short windows. A contraction reads its operands from memory, but a block that only moves elements is inlined, so
+    that the contraction reads the original buffer.
     """
     left = []
     for block in blocks:
@@ -66,10 +66,12 @@ def _inlines(schedule: Schedule, block: BlockRV, sizes: Sizes) -> bool:
 
 
 def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
-    """Whether a block moves elements of images of known sizes, with a constant around them, for short reductions that
-    read nothing else and do not slide along the lanes: lowering takes the condition out of what is between the edges
-    (src/lower/loops/peel_edges.cc), so no copy is worth its way to memory. Along the lanes, what is between the edges
-    fills no vectors."""
+    """Whether a block pads images of constant sizes with a constant, for short reductions that read nothing else and do
+    not slide along the lanes.
+
+    Lowering removes the condition from the interior (src/lower/loops/peel_edges.cc), so that a copy in memory does not
+    pay. Along the lanes, the interior does not consist of whole vectors.
+    """
     body = node.body
     if not isinstance(body, ir.BufferStore) or any(constant(extent) is None for extent in body.buffer.shape):
         return False
@@ -83,7 +85,7 @@ def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[
         info = block_info(schedule, consumer)
         if info is None or len(info.reads) != 1 or info.is_contraction():
             return False
-        if not info.reads[0].buffer.same_as(body.buffer):  # only an init reads what the block makes
+        if not info.reads[0].buffer.same_as(body.buffer):  # only the init reads the block's buffer
             return False
         lanes = next((i for i in info.spatial if info.store.strides[i] == 1), None)
         if lanes is None or not _is_unconditional_along(node, info.reads[0], info.axes[lanes].var):
@@ -94,10 +96,12 @@ def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[
 
 
 def _needs_boundary_copy(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
-    """Whether a block that moves elements stays in memory because of its row index: a consumer loads vectors from the
-    copy, and would gather from the source. Lowering removes the boundary from the loops of spatial consumers if the
-    index is clamped or wraps, and from those of a reduction if it is clamped and nothing else is read
-    (src/lower/loops/peel_edges.cc)."""
+    """Whether a block that moves elements stays in memory because of its index along the lanes: a consumer loads
+    vectors from the copy but would gather from the source.
+
+    If the index is clamped or wraps, lowering removes the boundary from loops of spatial consumers; if it is clamped
+    and nothing else is read, also from those of a reduction (src/lower/loops/peel_edges.cc).
+    """
     body = node.body
     row = body.indices[-1] if isinstance(body, ir.BufferStore) and body.indices else None
     if not isinstance(body, ir.BufferStore) or not isinstance(row, ir.Var):
@@ -117,7 +121,7 @@ def _needs_boundary_copy(schedule: Schedule, node: ir.Block, reductions: list[Bl
 
 
 def _is_unconditional_along(node: ir.Block, read: Operand, lane: ir.Var) -> bool:
-    """Whether a block that makes an operand asks nothing about the place that lanes read along."""
+    """Whether the condition of a producer does not depend on the index along which the lanes read."""
     assert isinstance(node.body, ir.BufferStore) and isinstance(node.body.value, ir.Call)
     places = [own for own, index in zip(node.body.indices, read.indices, strict=True) if uses(index, lane)]
     condition = node.body.value.args[0]
@@ -125,8 +129,8 @@ def _is_unconditional_along(node: ir.Block, read: Operand, lane: ir.Var) -> bool
 
 
 def times_read(schedule: Schedule, block: BlockRV, consumers: list[BlockRV], sizes: Sizes) -> float:
-    """How often each element that a block makes is computed when it is computed wherever it is read: places that read
-    one element count once."""
+    """Return how often each element of a block would be computed if the block were inlined. Several loads of one
+    element in a consumer count once."""
     written = schedule.get(block).writes[0].buffer
     elements = math.prod(sizes.value(extent) or 1 for extent in written.shape)
     reads = 0.0

@@ -1,4 +1,4 @@
-"""Steps of a schedule that several patterns share."""
+"""Steps on loops and producers that several patterns share."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
 def fuse_all(schedule: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
-    """Return one loop for several."""
+    """Fuse loops and return the fused loop."""
     return schedule.fuse(*loops) if len(loops) > 1 else loops[0]
 
 
 def order_loops(schedule: Schedule, block: BlockRV) -> None:
-    """Order the loops as the axes, in which patterns look for them: a product may be written in any order."""
+    """Order the loops of a block as its axes, as patterns expect: programs may nest them in any order."""
     wanted, loops = loops_of_axes(schedule, block), schedule.get_loops(block)
     in_order = all(schedule.get(a).same_as(schedule.get(b)) for a, b in zip(wanted, loops, strict=False))
     if wanted and not in_order and is_plain(schedule, loops):
@@ -29,7 +29,7 @@ def order_loops(schedule: Schedule, block: BlockRV) -> None:
 
 
 def innermost(schedule: Schedule, *blocks: BlockRV | None) -> list[LoopRV]:
-    """Return the innermost loops of blocks; None is a block that a refused step would have made."""
+    """Return the innermost loops of blocks, without those that are None because a step was refused."""
     return [schedule.get_loops(block)[-1] for block in blocks if block is not None]
 
 
@@ -40,13 +40,13 @@ def starts_with(schedule: Schedule, block: BlockRV, loop: LoopRV) -> bool:
 
 
 def copy_operand(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> BlockRV:
-    """Return a block that copies what a block reads, for this block alone."""
+    """Return a new block that copies an operand for this block alone."""
     number = number_of_read(schedule, block, buffer)
     return schedule.cache_read(block, number, "global", consumer_blocks=[block])
 
 
 def is_private(schedule: Schedule, block: BlockRV) -> bool:
-    """Whether a block writes a buffer that one other block reads, and no caller."""
+    """Whether a block writes a buffer that only one other block reads, and that is not a parameter."""
     return len(schedule.get_consumers(block)) == 1 and not is_parameter(schedule, schedule.get(block).writes[0].buffer)
 
 
@@ -59,7 +59,7 @@ def producer_of(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> BlockR
 
 
 def index_map(rank: int, order: Callable[[list[Any]], Iterable[Any]]) -> ir.IndexMap:
-    """Return a map from so many indices to what `order` makes of them."""
+    """Return the map of `rank` indices to the indices that `order` returns for them."""
     indices = [ir.Var(f"i{n}", "int32") for n in range(rank)]
     return ir.IndexMap(indices, [*order(indices)])
 

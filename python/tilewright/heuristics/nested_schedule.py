@@ -1,4 +1,4 @@
-"""A schedule, seen from inside of loops that several blocks share."""
+"""A schedule restricted to blocks inside loops that several blocks share."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ else:
 
 
 class NestedSchedule(_Base):
-    """Its blocks have their own loops only: the loops around them are scheduled, and one thread runs what is inside.
+    """A schedule whose blocks have only the loops inside the shared ones. The shared loops are already scheduled, and
+    one thread runs their body.
 
     Attributes:
-        outside: the schedule itself.
-        shared: the loops around, the outermost first.
+        outside: the whole schedule.
+        shared: the shared loops, outermost first.
     """
 
     def __init__(self, outside: Schedule, shared: Sequence[LoopRV]) -> None:
@@ -33,11 +34,11 @@ class NestedSchedule(_Base):
         return loops[len(self.shared) :] if self._begins(loops) else loops
 
     def contains(self, block: BlockRV) -> bool:
-        """Whether a block is inside."""
+        """Whether a block is inside the shared loops."""
         return self._begins(self.outside.get_loops(block))
 
     def parallelize(self) -> None:
-        """Make the shared loops parallel, when all inside is scheduled."""
+        """Parallelize the shared loops, after all blocks inside are scheduled."""
         schedule, shared = self.outside, self.shared
         schedule.parallel(schedule.fuse(*shared) if len(shared) > 1 else shared[0])
 

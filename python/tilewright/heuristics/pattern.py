@@ -1,4 +1,4 @@
-"""What a pattern is: a row of a table, tried in the order of the table (:mod:`tilewright.heuristics.cpu.patterns`)."""
+"""Patterns: the rows of a table, tried in the order of the table (:mod:`tilewright.heuristics.cpu.patterns`)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tilewright.schedule import BlockRV, Schedule
 
 @dataclass(frozen=True)
 class Match:
-    """A block, as patterns see it.
+    """A block with everything that patterns need.
 
     Attributes:
-        schedule: of the program.
-        info: what the block does.
-        target: whose vectors, registers and caches count.
+        schedule: schedule of the program.
+        info: access summary of the block.
+        target: the processor, with its vectors, registers and caches.
         sampler: chooses among alternatives: the best one in `tw.compile`, a sampled one in searches.
-        copies: of operands that were made for this block, and have no schedule yet.
+        copies: copies of operands that patterns made for this block and have not scheduled yet.
     """
 
     schedule: Schedule
@@ -31,11 +31,11 @@ class Match:
 
     @property
     def lanes(self) -> int:
-        """Results in a vector."""
+        """Return the number of results in a vector."""
         return self.info.lanes(self.target)
 
     def again(self) -> BlockInfo:
-        """Return what the block does after a step of the schedule."""
+        """Return the access summary of the block after a schedule step."""
         return block_info(self.schedule, self.info.block) or self.info
 
 
@@ -47,7 +47,7 @@ class Pattern:
     """A way to schedule a block. If `build` returns True, no later row is tried.
 
     Attributes:
-        name: of the pattern.
+        name: name of the pattern.
         requires: conditions on the block, its position in the program, and the target. They record nothing in the
             trace: `get_loops()` does, and would change the traces of all programs that the row does not schedule.
         build: applies primitives and returns whether the block is scheduled. If not, the next row is tried.
@@ -60,10 +60,10 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A change of the block that patterns below build on: they match what it returns.
+    """A change of the block before later patterns: they match the BlockInfo that it returns.
 
     Attributes:
-        name: of the rewrite.
+        name: name of the rewrite.
         requires: as for a Pattern.
         build: applies primitives, and returns the BlockInfo that later rows match: `match.info` itself if nothing
             changed.
@@ -78,7 +78,7 @@ def apply_patterns(table: Sequence[Pattern | Rewrite], match: Match) -> list[str
     """Schedule a block by the first pattern that matches and can be built.
 
     Returns:
-        the names of what was applied, the pattern last; the block may have matched none.
+        The names of the applied rows, the pattern last; only rewrites if no pattern matched.
     """
     applied: list[str] = []
     for row in table:

@@ -1,4 +1,4 @@
-"""Decisions of a search space: the best expected one, or a sampled one."""
+"""Decisions of a search space: the best expected alternative, or a sampled one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _Result = TypeVar("_Result")
 
 
 class Sampler:
-    """Choose among alternatives that are ordered, the best expected one first.
+    """Choose among alternatives that are ordered by expectation, the best one first.
 
     Args:
-        schedule: records the decisions.
-        best: take the first alternative each time.
+        schedule: schedule that records the decisions.
+        best: whether to take the first alternative each time.
     """
 
     def __init__(self, schedule: Schedule, best: bool) -> None:
@@ -25,7 +25,7 @@ class Sampler:
         self._best = best
 
     def choose(self, count: int) -> int:
-        """Return the number of an alternative; the n-th has a weight of 1 / n."""
+        """Return the index of an alternative; the n-th has a weight of 1 / n."""
         if count < 2:
             return 0
         weights = [1 / (1 + way) for way in range(count)]
@@ -34,7 +34,7 @@ class Sampler:
 
 
 def try_step(step: Callable[_Arguments, _Result], *args: _Arguments.args, **named: _Arguments.kwargs) -> _Result | None:
-    """Return the result of a step; None if the schedule refuses it: the step is omitted."""
+    """Return the result of a step, or None if the schedule refuses it; a refused step is omitted."""
     try:
         return step(*args, **named)
     except ScheduleError:

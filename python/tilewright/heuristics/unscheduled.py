@@ -1,4 +1,4 @@
-"""Which functions have no schedule."""
+"""Find functions without a schedule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tilewright import _core, ir
 #: the annotation that lets lowering skip terms
 SKIPS_ZERO_TERMS = "skip_zero_terms"
 
-#: how annotations of blocks begin that ask for something
+#: prefixes of block annotations that control the schedule
 _SCHEDULE_ANNOTATIONS = (
     *(
         "buffer_dim_align",
@@ -22,8 +22,8 @@ _SCHEDULE_ANNOTATIONS = (
 
 
 def is_unscheduled(function: ir.PrimFunc) -> bool:
-    """Whether nobody has said how a function runs: its loops are serial and not annotated, its memory is global, and
-    the annotations of its blocks say what they compute ("axis" of a softmax), not how."""
+    """Whether a function has no schedule: its loops are serial and not annotated, its memory is global, and the
+    annotations of its blocks say what they compute ("axis" of a softmax), not how."""
     open_so_far = True
 
     def look(node: object) -> None:

@@ -35,15 +35,15 @@ from tilewright.heuristics.sampling import Sampler, try_step
 from tilewright.heuristics.unscheduled import SKIPS_ZERO_TERMS
 from tilewright.schedule import Schedule
 
-#: Version of the heuristics. Increase it if any trace changes: searches of earlier versions are not continued, but what
-#: they measured is kept. tests/heuristics/cpu/versions.txt has the traces of each version.
+#: Version of the heuristics. Increase it if any trace changes: searches of earlier versions are then not continued, but
+#: their measurements are kept. tests/heuristics/cpu/versions.txt has the traces of each version.
 VERSION = 8
 
 __all__ = ["VERSION", "schedule_for_cpu", "seems_slower", "serial_updates"]
 
 
 def _function_of(schedule: Schedule) -> ir.PrimFunc | None:
-    """The function that is worked on; None where that is not known."""
+    """Return the function that the schedule works on; None if the module does not have it."""
     functions, worked_on = schedule.mod.functions, schedule.func_working_on
     name = worked_on.name_hint if worked_on is not None else next(iter(functions), None)
     function = None if name is None else functions.get(name)
@@ -51,8 +51,9 @@ def _function_of(schedule: Schedule) -> ir.PrimFunc | None:
 
 
 def seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target) -> bool:
-    """Whether the estimate expects so, by more than it may be wrong. It knows nothing of sizes that are left open,
-    nor of omitted terms and instructions that do many steps."""
+    """Whether the scheduled function `after` is estimated to be slower than `before` by more than the error of the
+    estimate. False if a size is symbolic, or if `after` omits terms or calls instructions that the estimate does not
+    model."""
     extents = [extent for buffer in before.buffer_map.values() for extent in buffer.shape]
     if any(constant(extent) is None for extent in extents) or _is_beyond_the_estimate(after):
         return False
@@ -79,16 +80,17 @@ def _is_beyond_the_estimate(function: ir.PrimFunc) -> bool:
 def schedule_for_cpu(
     schedule: Schedule, target: _core.Target, *, best: bool, sizes: Mapping[str, float] | None = None
 ) -> None:
-    """Schedules a program, in place.
+    """Schedule a program in place.
 
     Args:
-        schedule: of a program, working on the function that is meant.
-        target: whose vectors, registers and caches count.
-        best: take the choices that the model expects most of; else sample them, as :class:`tilewright.Space` needs.
-        sizes: what sizes are in typical calls that the program leaves open, by name.
+        schedule: schedule of the program; the function that it works on is scheduled.
+        target: the processor, with its vectors, registers and caches.
+        best: take the alternatives that the model expects to be best; otherwise sample them, as
+            :class:`tilewright.Space` requires.
+        sizes: typical values of symbolic sizes, by name.
 
-    A block that cannot be scheduled this way stays as far as it came, which is a correct program too. Anything that is
-    raised is a defect; callers go on with the unscheduled program (:mod:`tilewright.heuristics.failures`).
+        If a step is refused, the block keeps the steps before, which is a correct program too. Any exception is a
+        defect of the heuristics; callers continue with the unscheduled program (:mod:`tilewright.heuristics.failures`).
     """
     sampler = Sampler(schedule, best)
     typical = Sizes(sizes, _function_of(schedule) if sizes else None)
@@ -107,7 +109,7 @@ def schedule_for_cpu(
 
     for block in blocks:
         info = try_step(block_info, nested, block, typical)
-        # The axes of a reduction may be gone: of one step, and omitted by a step of the schedule.
+        # An earlier step may have removed reduction axes that have only one step.
         if info is not None and info.reduced and info.is_contraction():
             try_step(schedule_contraction, match(info))
     for output in try_step(schedule.get_output_blocks, root) or []:

@@ -1,4 +1,4 @@
-"""Reductions whose lanes are partial sums of one result: several results share what they load."""
+"""Reductions whose lanes are partial sums of one result; several results share the vectors that they load."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def accumulator_cycles(info: BlockInfo, target: _core.Target) -> float:
 
 
 def accumulator_tile(info: BlockInfo, target: _core.Target) -> dict[int, int]:
-    """Return how many results along which axes are computed together, so that they share what they load."""
+    """Return the number of results along each axis that are computed together and share the vectors that they load."""
     tiles: list[dict[int, int]] = [{}]
     for i in [i for i in info.spatial if any(not read.varies(i) for read in info.reads) and i not in info.residue_axes]:
         extent = info.extent(i)
@@ -36,7 +36,8 @@ def accumulator_tile(info: BlockInfo, target: _core.Target) -> dict[int, int]:
 
 
 def reduction_lanes(info: BlockInfo, target: _core.Target) -> int:
-    """Return the products that a vector of accumulators takes at once: four times as many of bytes, if the target has
+    """Return the number of products that a vector of accumulators adds at once: four times as many for bytes, if the
+    target has
     dot-product instructions (src/lower/x86/form_dot_products.cc)."""
     lanes = info.lanes(target)
     types = {read.buffer.dtype for read in info.reads}
@@ -46,8 +47,8 @@ def reduction_lanes(info: BlockInfo, target: _core.Target) -> int:
 
 
 def _cycles(info: BlockInfo, tile: dict[int, int], target: _core.Target) -> float:
-    """For all results, a tile at a time: the ports, and operands that are loaded once for each tile of rows; the
-    shorter one is mostly hidden by the longer."""
+    """Return the estimated cycles for all results, one tile at a time: port cycles and the loads of operands for each
+    tile. The shorter of the two is mostly hidden by the longer."""
     lanes, last = reduction_lanes(info, target), info.reduced[-1]
     results = info.size(info.spatial)
     vectors = math.ceil(info.extent(last) / lanes) * info.size(i for i in info.reduced if i != last)
@@ -57,14 +58,14 @@ def _cycles(info: BlockInfo, tile: dict[int, int], target: _core.Target) -> floa
 
 
 def _cycles_of_operand(info: BlockInfo, read: Operand, tile: dict[int, int], target: _core.Target) -> float:
-    """For loading an operand each time that the loops outside of it go on, from the cache that holds it."""
+    """Return the cycles for loading an operand for each pass of the loops outside it, from the cache that holds it."""
     bytes_of_pass = info.size(i for i in info.reduced if read.varies(i)) * read.width * 1.0
     axes = [i for i in info.spatial if info.extent(i) > 1]
     still = [i for i in axes if not read.varies(i)]
     if not still:
         return 0.0
     passes = 1.0 * math.prod(math.ceil(info.extent(i) / tile.get(i, 1)) for i in still)
-    # What is loaded again is all inside of the innermost loop that goes on without it, and that of a tile.
+    # The bytes of one pass are those inside the innermost loop that the operand does not vary with, or inside a tile.
     for i in (i for i in axes if read.varies(i)):
         if i > still[-1]:
             bytes_of_pass *= info.extent(i)
@@ -77,7 +78,7 @@ def _cycles_of_operand(info: BlockInfo, read: Operand, tile: dict[int, int], tar
 
 
 def _cycles_of_result(info: BlockInfo, tile: dict[int, int]) -> float:
-    """For a step of one result in a tile."""
+    """Return the cycles for one step of one result in a tile."""
     loads = sum(math.prod(size for i, size in tile.items() if read.varies(i)) for read in info.reads)
     cut = math.prod(1.0 if info.divides(size, i) else 1 + size / info.extent(i) for i, size in tile.items())
     accumulators = math.prod(tile.values())

@@ -1,9 +1,10 @@
 """Contractions with a register tile: a tile of results in vector registers, the reduction around it, and an epilogue
-that takes results away when a tile is complete."""
+that stores the results of a complete tile."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 from tilewright.heuristics.block_info import (
     coefficient,
@@ -42,9 +43,9 @@ from tilewright.heuristics.loops import fuse_all, is_private, largest_divisor, s
 from tilewright.heuristics.nested_schedule import NestedSchedule
 from tilewright.heuristics.pattern import Match
 from tilewright.heuristics.sampling import try_step
-from tilewright.schedule import BlockRV, LoopRV
+from tilewright.schedule import BlockRV, LoopRV, Schedule
 
-#: the annotation that lets lowering skip terms of padding
+#: annotation that lets lowering skip terms whose operand is padding
 SKIPS_PADDING = "skip_zero_terms_of_padding"
 
 
@@ -58,31 +59,105 @@ def schedule_register_tile(match: Match) -> bool:
 
 
 def schedule_window(match: Match) -> bool:
-    """Schedule a reduction over sliding windows, unrolled as a whole; return whether it is one."""
+    """Schedule a reduction over sliding windows, unrolled completely; return whether it is scheduled."""
     tiles = window_tiles(match.info, match.target)
-    if not tiles or match.sampler.choose(2):
+    if not tiles:
         return False
+    if match.sampler.choose(2):
+        return False  # a search also samples the patterns below
     _Contraction(match, tiles[match.sampler.choose(min(len(tiles), SAMPLED_TILES))], unrolled=True).run()
     return True
 
 
+@dataclass
+class _Loops:
+    """The loops of a contraction.
+
+    Attributes:
+        outer: for each axis that has several tiles, the loop over them.
+        inner: for each axis that a tile extends along, the loop within a tile.
+        with_tail: axes whose last tile may be smaller.
+        reduced: loops of the reduction.
+        unrolled: the innermost of these loops, which are unrolled.
+        order: the axes in `outer`, the outermost loop first.
+        head: the loops around a tile, outermost first: those of `outer`, and others split from them.
+    """
+
+    outer: dict[int, LoopRV]
+    inner: dict[int, LoopRV]
+    with_tail: set[int]
+    reduced: list[LoopRV]
+    unrolled: list[LoopRV] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)
+    head: list[LoopRV] = field(default_factory=list)
+
+    def split_outer(self, schedule: Schedule, axis: int, size: int) -> LoopRV:
+        """Split the outer loop of an axis into blocks of `size` tiles; return the loop over the tiles of a block."""
+        whole = self.outer[axis]
+        self.outer[axis], tiles = schedule.split(whole, [None, size])
+        self.head[self.head.index(whole)] = self.outer[axis]
+        return tiles
+
+
 class _Contraction:
-    """Args:
-    match: the contraction.
-    tile: of its results.
-    unrolled: unroll the whole reduction of a tile, and make its padding there.
+    """Schedule one contraction with one register tile.
+
+    Args:
+        match: the contraction.
+        tile: register tile of the results.
+        unrolled: unroll the whole reduction of a tile, and compute the padding of its operands inside the tile.
     """
 
     def __init__(self, match: Match, tile: RegisterTile, unrolled: bool = False) -> None:
         self.schedule, self.info, self.target = match.schedule, match.info, match.target
         self.match, self.tile, self.unrolled = match, tile, unrolled
+        packed = None if tile.copied is None else self.info.reads[tile.copied]
+        #: axes that the packed operand varies with besides the columns: each of their values has its own panels
+        self.batch = [i for i in self.info.spatial if packed is not None and i != tile.axis and packed.varies(i)]
 
     def run(self) -> None:
-        schedule, info, tile, choose = self.schedule, self.info, self.tile, self.match.sampler.choose
+        """Apply the steps to the schedule."""
+        schedule, tile = self.schedule, self.tile
         epilogue = self._epilogue()
-        copied = tile.copied
-        # A panel is copied once for each value of the axes that it varies with.
-        batch = [i for i in info.spatial if copied is not None and i != tile.axis and info.reads[copied].varies(i)]
+        loops = self._split()
+        self._unroll_reduction(loops)
+        self._order_outer(loops)
+        packing_axis = self._packing_axis(loops)
+        if packing_axis == tile.axis:
+            self._split_panels(loops)
+        # Without a loop to pack at, the whole operand is packed before all loops.
+        at = None if packing_axis is None else loops.outer[packing_axis]
+        padded_axis = self._split_padded_rows(loops) if at is None else None
+        tiles = [loops.inner[i] for i in sorted(loops.inner) if i != tile.axis]
+        vector = loops.inner.get(tile.axis, self.info.axes[tile.axis].loop)
+        reduced = [] if self.unrolled else loops.reduced
+        schedule.reorder(*loops.head, *reduced, *loops.unrolled, *tiles, vector)
+        packed = None
+        if tile.copied is not None and (at is not None or not self.batch):
+            packed = pack(self.match, tile.copied, at)
+        self._schedule_epilogue_and_init(epilogue, loops)
+        vectorize_last(schedule, [*loops.unrolled, *tiles, vector])
+        if packed is not None and tile.copied is not None:
+            copy_in_vectors(self.match, tile, tile.copied, packed, 0 if at is None else loops.head.index(at) + 1)
+            if isinstance(schedule, NestedSchedule) and not schedule.contains(packed):
+                try_step(schedule.parallel, schedule.get_loops(packed)[0])
+        elif reduced:
+            prefetch_rows(self.match, tile, reduced[-1])
+        self._avoid_aliasing()
+        if self.unrolled:
+            if loops.head:
+                self._compute_padding(loops.head[-1], len(loops.head))
+            self._parallelize_windows(loops.head, [loops.outer[i] for i in loops.with_tail])
+            return
+        if self._padding_blocks():
+            schedule.annotate(self.info.block, SKIPS_PADDING, 1)
+        if padded_axis is not None:
+            self._compute_padding(loops.outer[padded_axis])
+        self._parallelize(loops, packing_axis if padded_axis is None else padded_axis)
+
+    def _split(self) -> _Loops:
+        """Split the loops of the results into loops over tiles and loops within a tile."""
+        info, tile = self.info, self.tile
         outer: dict[int, LoopRV] = {}
         inner: dict[int, LoopRV] = {}
         for i in info.spatial:
@@ -92,85 +167,84 @@ class _Contraction:
             elif size == info.extent(i) and info.axes[i].is_fixed:
                 inner[i] = loop
             else:
-                outer[i], inner[i] = schedule.split(loop, [None, size])
-        reduced = info.loops(info.reduced)
-        ways = [*(steps for steps in (4, 2) if not self.unrolled and info.divides(steps, info.reduced[-1])), 1]
-        if copied is None and any(info.bytes_read(read) > self.target.l2_bytes for read in info.reads):
-            ways.reverse()  # its rows are prefetched step by step
-        steps = ways[choose(len(ways))]
-        unrolled: list[LoopRV] = reduced if self.unrolled else []
-        if steps > 1:
-            reduced[-1], last = schedule.split(reduced[-1], [None, steps])
-            unrolled = [last]
-        # Loops with a tail stay inside: the tail of a fused loop cannot be peeled.
+                outer[i], inner[i] = self.schedule.split(loop, [None, size])
         with_tail = {i for i in outer if tile.size(i) > 1 and not info.divides(tile.size(i), i)}
-        columns = [tile.axis] if tile.axis in outer else []
-        orders = [self._order(list(outer), with_tail, batch, first) for first in (False, True)]
-        columns_first = not self.unrolled and (copied is not None or self._columns_first())
-        if copied is None and not self.unrolled and orders[0] != orders[1] and choose(2):
-            columns_first = not columns_first
-        order = orders[columns_first]
-        if copied is not None and tile.axis in with_tail:
-            order = batch + columns + [i for i in order if i not in batch and i != tile.axis]
-        tiles = [inner[i] for i in sorted(inner) if i != tile.axis]
-        vector = inner.get(tile.axis, info.axes[tile.axis].loop)
-        head = [outer[i] for i in order]
-        at = None
-        # What all parts share is copied once, before them.
-        if copied is not None and columns and not info.is_common(info.reads[copied]):
-            at = outer[tile.axis]
-            panels = panels_at_a_time(self.match, tile, copied)
-            if panels > 1:
-                # Rows of tiles pass over several panels while what they share is near.
-                at, each = schedule.split(at, [None, panels])
-                head[order.index(tile.axis)] = outer[tile.axis] = at
-                head.append(each)
-        elif copied is not None and batch and order[: len(batch)] == batch:
-            # One panel is all columns: it is copied once for each value of those axes.
-            at = outer[batch[-1]]
-        padded = self._padded_rows(order, with_tail) if at is None and not self.unrolled and not info.parts else None
-        if padded is not None:
-            axis, size = padded
-            outer[axis], each = schedule.split(outer[axis], [None, size])
-            head[order.index(axis) : order.index(axis) + 1] = [outer[axis], each]
-        schedule.reorder(*head, *([] if self.unrolled else reduced), *unrolled, *tiles, vector)
-        # Without such axes the copy of the one panel is made before.
-        packed = pack(self.match, copied, at) if copied is not None and (at is not None or not batch) else None
-        depth = len(head)
-        fused = [epilogue] if self._fuse_epilogue(epilogue, head) else []
-        for block in fused:
-            self._vector_last(schedule.get_loops(block)[depth:], sorted(inner, key=self._result_dimension))
-        begin = None
-        # An empty reduction would start results on a condition, which no parallel loop is proved with.
-        if reduced and all(info.axes[i].is_fixed for i in info.reduced):
-            begin = try_step(schedule.decompose_reduction, info.block, reduced[0])
-        for block in [*fused, *([] if begin is None else [begin])]:
-            vectorize_last(schedule, schedule.get_loops(block)[depth:])
-        vectorize_last(schedule, [*unrolled, *tiles, vector])
-        if packed is not None and copied is not None:
-            depth = head.index(at) + 1 if at is not None else 0
-            copy_in_vectors(self.match, tile, copied, packed, depth)
-            if isinstance(schedule, NestedSchedule) and not schedule.contains(packed):
-                try_step(schedule.parallel, schedule.get_loops(packed)[0])
-        elif reduced and not self.unrolled:
-            prefetch_rows(self.match, tile, reduced[-1])
-        self._avoid_aliasing()
-        if self.unrolled:
-            if head:
-                self._compute_padding(head[-1], len(head))
-            self._parallelize_windows(head, [outer[i] for i in with_tail])
-            return
-        if self._padding():
-            schedule.annotate(info.block, SKIPS_PADDING, 1)
-        if padded is not None:
-            self._compute_padding(outer[padded[0]])
-        innermost = padded[0] if padded is not None else None
-        if packed is not None and at is not None:
-            innermost = tile.axis if columns else batch[-1]
-        self._parallelize(order, outer, with_tail, innermost)
+        return _Loops(outer, inner, with_tail, info.loops(info.reduced))
 
-    def _padding(self) -> list[BlockRV]:
-        """Blocks that make operands on a condition, for this one alone."""
+    def _unroll_reduction(self, loops: _Loops) -> None:
+        """Choose how many steps of the reduction are unrolled: all, or some of the last axis."""
+        info = self.info
+        if self.unrolled:
+            loops.unrolled = loops.reduced
+            return
+        factors = [*(steps for steps in (4, 2) if info.divides(steps, info.reduced[-1])), 1]
+        if self.tile.copied is None and any(info.bytes_read(read) > self.target.l2_bytes for read in info.reads):
+            factors.reverse()  # rows of such an operand are prefetched step by step
+        steps = factors[self.match.sampler.choose(len(factors))]
+        if steps > 1:
+            loops.reduced[-1], last = self.schedule.split(loops.reduced[-1], [None, steps])
+            loops.unrolled = [last]
+
+    def _order_outer(self, loops: _Loops) -> None:
+        """Choose the order of the loops around a tile."""
+        axis, is_packed = self.tile.axis, self.tile.copied is not None
+        orders = [self._order(list(loops.outer), loops.with_tail, is_first) for is_first in (False, True)]
+        columns_first = not self.unrolled and (is_packed or self._columns_first())
+        if not is_packed and not self.unrolled and orders[0] != orders[1] and self.match.sampler.choose(2):
+            columns_first = not columns_first
+        loops.order = orders[columns_first]
+        if is_packed and axis in loops.with_tail:
+            others = [i for i in loops.order if i not in self.batch and i != axis]
+            loops.order = [*self.batch, axis, *others]
+        loops.head = [loops.outer[i] for i in loops.order]
+
+    def _packing_axis(self, loops: _Loops) -> int | None:
+        """Return the axis in whose outer loop panels are packed; None if the whole operand is packed, or no operand."""
+        copied, axis = self.tile.copied, self.tile.axis
+        if copied is None:
+            return None
+        # An operand that all parts of the reduction read is packed once, before the loops over parts.
+        if axis in loops.outer and not self.info.is_common(self.info.reads[copied]):
+            return axis
+        # One panel has all columns: it is packed once for each value of the batch axes.
+        is_batch_outside = loops.order[: len(self.batch)] == self.batch
+        return self.batch[-1] if self.batch and is_batch_outside else None
+
+    def _split_panels(self, loops: _Loops) -> None:
+        """Pack several panels at a time: a row of tiles uses all of them while its own operands are in a cache."""
+        if self.tile.copied is not None:
+            panels = panels_at_a_time(self.match, self.tile, self.tile.copied)
+            if panels > 1:
+                loops.head.append(loops.split_outer(self.schedule, self.tile.axis, panels))
+
+    def _split_padded_rows(self, loops: _Loops) -> int | None:
+        """Split the outermost axis into blocks whose padded elements fit in L2; return the axis, or None."""
+        padded = self._padded_rows(loops.order, loops.with_tail) if not self.unrolled and not self.info.parts else None
+        if padded is None:
+            return None
+        axis, size = padded
+        tiles = loops.split_outer(self.schedule, axis, size)
+        loops.head.insert(loops.head.index(loops.outer[axis]) + 1, tiles)
+        return axis
+
+    def _schedule_epilogue_and_init(self, epilogue: BlockRV, loops: _Loops) -> None:
+        """Fuse the epilogue with the loops around a tile, take the init out of the reduction, and vectorize both."""
+        schedule, info = self.schedule, self.info
+        depth = len(loops.head)
+        blocks = []
+        if self._fuse_epilogue(epilogue, loops.head):
+            blocks.append(epilogue)
+            self._vector_last(schedule.get_loops(epilogue)[depth:], sorted(loops.inner, key=self._result_dimension))
+        # Symbolic reductions may be empty. The init is then conditional, and parallel iterations cannot be proved to be
+        # independent.
+        if loops.reduced and all(info.axes[i].is_fixed for i in info.reduced):
+            init = try_step(schedule.decompose_reduction, info.block, loops.reduced[0])
+            blocks += [] if init is None else [init]
+        for block in blocks:
+            vectorize_last(schedule, schedule.get_loops(block)[depth:])
+
+    def _padding_blocks(self) -> list[BlockRV]:
+        """Return the producers that pad an operand conditionally and have no other consumer."""
         schedule = self.schedule
         return [
             block
@@ -183,10 +257,10 @@ class _Contraction:
         ]
 
     def _padded_rows(self, order: list[int], with_tail: set[int]) -> tuple[int, int] | None:
-        """Return for how many steps of the outermost axis padded elements are made at a time, so that they stay in L2;
-        None if they are used often."""
+        """Return the outermost axis, and for how many of its steps padded elements are computed at a time, so that they
+        stay in L2. Return None if an element has PADDING_USES uses or more, or if the axis cannot be split."""
         info = self.info
-        padding = self._padding()
+        padding = self._padding_blocks()
         longer = [i for i in order if info.extent(i) > 1]
         if len(padding) != 1 or not longer or longer[0] in (*with_tail, self.tile.axis, *info.residue_axes):
             return None
@@ -197,8 +271,8 @@ class _Contraction:
         if info.work >= PADDING_USES * elements:
             return None
         extent = info.extent(longer[0])
-        each = elements * width_of(written.dtype) / extent
-        most = self.target.l2_bytes / 4 / each
+        bytes_per_step = elements * width_of(written.dtype) / extent
+        most = self.target.l2_bytes / 4 / bytes_per_step
         if self.target.num_cores > 1:
             most = min(most, extent / (2 * self.target.num_cores))
         size = largest_divisor(extent, min(extent - 1, int(most)), 2)
@@ -206,18 +280,18 @@ class _Contraction:
 
     def _compute_padding(self, at: LoopRV, unrolled_below: int | None = None) -> None:
         schedule = self.schedule
-        for block in self._padding():
+        for block in self._padding_blocks():
             try_step(schedule.compute_at, block, at)
             loops = schedule.get_loops(block)
             vectorize_last(schedule, loops[-1:] if unrolled_below is None else loops[unrolled_below:])
 
     def _avoid_aliasing(self) -> None:
-        """Rows of a tile that are a power of two apart map to few sets of L1; those of a padded copy get a line of
-        distance each."""
+        """Store the rows of a padded copy one cache line further apart if a tile's rows fill more than half of the L1
+        sets that their lines map to, as rows at a distance of a power of two do."""
         schedule, tile, info = self.schedule, self.tile, self.info
-        for block in self._padding():
+        for block in self._padding_blocks():
             written = schedule.get(block).writes[0].buffer
-            number = named_alike([each.buffer for each in info.reads], written)
+            number = named_alike([read.buffer for read in info.reads], written)
             read = None if number is None else info.reads[number]
             if read is None or read.varies(tile.axis):
                 continue
@@ -232,33 +306,39 @@ class _Contraction:
             if dimension is not None:
                 try_step(schedule.storage_align, block, 0, dimension, together // width, LINE_BYTES // width)
 
-    def _parallelize(self, order: list[int], outer: dict[int, LoopRV], with_tail: set[int], last: int | None) -> None:
-        """Fuse outer loops into a parallel one: those before the first with a tail, none below the loop that a copy is
-        made in, and two if the extent of one is symbolic: fused indices are divided by it."""
-        schedule, loops, count, is_open = self.schedule, [], 1, False
+    def _parallelize(self, loops: _Loops, last: int | None) -> None:
+        """Fuse outer loops into one parallel loop.
+
+        Loops from the first one with a tail on are not fused, nor are those inside the loop of axis `last`, in which
+        operands are packed or padded. At most two loops are fused if one has a symbolic extent, because fused indices
+        are divided by it.
+        """
+        schedule, fused, count, is_open = self.schedule, [], 1, False
         if self.info.parts or self.info.work < PARALLEL_MULTIPLY_ADDS:
             return
-        for i in order:
-            if i in with_tail:
+        for i in loops.order:
+            if i in loops.with_tail:
                 break
-            loops.append(outer[i])
-            extent = constant(schedule.get(outer[i]).extent)
+            fused.append(loops.outer[i])
+            extent = constant(schedule.get(loops.outer[i]).extent)
             is_open |= extent is None
             count *= extent or 1
-            if i == last or (is_open and len(loops) > 1):
+            if i == last or (is_open and len(fused) > 1):
                 break
         is_few = not is_open and count < 2 * self.target.num_cores
         if self.tile.copied is not None and share_of_busy_cores(count, self.target) >= BALANCED:
-            is_few = False  # each core copies its own
-        if is_few and len(loops) < len(order) and order[len(loops)] in with_tail:
-            loops = [outer[order[len(loops)]]]
-        if loops:
-            try_step(schedule.parallel, fuse_all(schedule, loops))
+            is_few = False  # each core packs its own panels
+        if is_few and len(fused) < len(loops.order) and loops.order[len(fused)] in loops.with_tail:
+            fused = [loops.outer[loops.order[len(fused)]]]
+        if fused:
+            try_step(schedule.parallel, fuse_all(schedule, fused))
 
     def _parallelize_windows(self, head: list[LoopRV], with_tail: list[LoopRV]) -> None:
-        """Fuse as few outer loops as keep the threads busy: the indices of a tile are affine in what is not fused, and
-        tiles at the boundary are known. A loop over tiles with a tail of symbolic size is not
-        fused: each access of a tile would divide by sizes, and ask whether it is inside."""
+        """Fuse only as many outer loops as keep the threads busy, and make the result parallel.
+
+        Indices are affine in loops that are not fused, so that lowering can separate the tiles at the boundary. A loop
+        with a symbolic extent and a tail is not fused: each access of a tile would divide by sizes and check bounds.
+        """
         schedule, count, is_open = self.schedule, 1, False
         loops: list[LoopRV] = []
         for loop in head[:-1]:
@@ -279,14 +359,16 @@ class _Contraction:
             if (constant(schedule.get(loop).extent) or 0) >= PARTITIONED_TILES:
                 try_step(schedule.annotate, loop, "pragma_loop_partition_hint", 1)
 
-    def _order(self, outer: list[int], with_tail: set[int], batch: list[int], columns_first: bool) -> list[int]:
-        """Return the axes of the loops around a tile, the outermost first."""
+    def _order(self, outer: list[int], with_tail: set[int], columns_first: bool) -> list[int]:
+        """Return the axes of the loops around a tile, the outermost first. Loops with a tail are the innermost ones,
+        because the tail of a fused loop cannot be peeled."""
+        batch = self.batch
         if columns_first and self.tile.copied is None:
             batch = [i for i in self._batch_of_columns() if i in outer]
         rows = [i for i in outer if i not in batch and i != self.tile.axis]
         residues = [i for i in rows if i in self.info.residue_axes]
         if residues and self._rows_are_larger(rows):
-            # What threads share a lot of is read once, for all residues.
+            # The rows vary with large operands, which are then read once for all residues.
             rows = [i for i in rows if i not in residues]
             first = next((n for n, i in enumerate(rows) if self.info.extent(i) > self.tile.size(i)), 0)
             rows[first + 1 : first + 1] = residues
@@ -297,18 +379,18 @@ class _Contraction:
         return [i for i in order if i not in with_tail] + [i for i in order if i in with_tail]
 
     def _rows_are_larger(self, rows: list[int]) -> bool:
-        """Whether what differs from row to row is more than what all rows share."""
-        apart, common = 0, 0
+        """Whether operands that vary with the rows have more elements than the other operands."""
+        varying, common = 0, 0
         for read in self.info.reads:
             elements = math.prod(constant(extent) or 1 for extent in read.buffer.shape)
             if any(read.varies(i) for i in rows if i not in self.info.residue_axes):
-                apart += elements
+                varying += elements
             else:
                 common += elements
-        return apart > common
+        return varying > common
 
     def _columns_first(self) -> bool:
-        """Whether what a panel of columns needs stays in L2 while the rows pass, and all columns do not."""
+        """Whether the operand with columns exceeds half of L2, so that only a panel of it stays there for all rows."""
         info, tile = self.info, self.tile
         batch = self._batch_of_columns()
         for read in info.reads:
@@ -317,7 +399,7 @@ class _Contraction:
         return False
 
     def _batch_of_columns(self) -> list[int]:
-        """Axes that columns differ in: the parts of a split reduction."""
+        """Return the spatial axes that an operand with columns varies with: batch axes and parts of split-K."""
         return [
             i
             for i in self.info.spatial
@@ -325,19 +407,19 @@ class _Contraction:
         ]
 
     def _epilogue(self) -> BlockRV:
-        """Return the block that takes results out of the registers: the only consumer, else a copy."""
+        """Return the block that stores results from registers to memory: the only consumer, or a new copy."""
         schedule, info = self.schedule, self.info
         strides, groups, rank = interleaved_results(info), grouped_results(info), len(info.store.indices)
         epilogue = epilogue_or_copy(schedule, info, len(info.spatial) - len(strides))
         if strides or groups is not None:
-            # Results of one residue class or group are contiguous in the accumulators and strided in memory.
+            # In the accumulators, results of one residue or channel group are contiguous; in memory, they are strided.
             layout = residue_index_map(rank, strides) if strides else group_index_map(rank, *(groups or (0, 1)))
             try_step(schedule.transform_block_layout, epilogue, layout)
             try_step(schedule.transform_layout, info.block, ("write", 0), layout)
         return epilogue
 
     def _fuse_epilogue(self, epilogue: BlockRV, head: list[LoopRV]) -> bool:
-        """Move it to where a tile is complete; return whether it can be."""
+        """Move the epilogue to the end of each tile; return whether the schedule accepts this."""
         schedule = self.schedule
         if head:
             try_step(schedule.reverse_compute_at, epilogue, head[-1])
@@ -351,8 +433,8 @@ class _Contraction:
         return True
 
     def _result_dimension(self, axis: int) -> int:
-        """Return the dimension of the results that an axis runs along, which is the order of the epilogue's loops.
-        Residues and groups come first, as :meth:`_epilogue` has it."""
+        """Return the dimension of the results that an axis moves; the epilogue's loops are in this order. Residues and
+        channel groups come first (-1), as :meth:`_epilogue` moves them to the front."""
         variable = self.info.axes[axis].var
         indices = self.info.store.indices
         groups = None if interleaved_results(self.info) else grouped_results(self.info)
@@ -360,8 +442,8 @@ class _Contraction:
             return -1
         return next((n for n, index in enumerate(indices) if coefficient(index, variable) != 0), len(indices))
 
-    def _vector_last(self, own: list[LoopRV], axes: list[int]) -> None:
-        """Vectorize the epilogue along the axis of the vectors, too."""
-        if len(own) == len(axes) and axes.index(self.tile.axis) < len(own) - 1:
-            place = axes.index(self.tile.axis)
-            try_step(self.schedule.reorder, *own[place + 1 :], own[place])
+    def _vector_last(self, loops: list[LoopRV], axes: list[int]) -> None:
+        """Make the axis of the vectors the innermost one of the epilogue's loops, if they are not in that order."""
+        if len(loops) == len(axes) and axes.index(self.tile.axis) < len(loops) - 1:
+            position = axes.index(self.tile.axis)
+            try_step(self.schedule.reorder, *loops[position + 1 :], loops[position])

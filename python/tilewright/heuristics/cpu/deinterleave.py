@@ -1,8 +1,8 @@
-"""Strided operands of neighboring results (`x * 2 + rx` of a convolution with stride 2, channels first): elements of
-one residue modulo the stride become contiguous.
+"""De-interleave operands that adjacent results read with a stride (`x * 2 + rx` of a convolution with stride 2 and
+channels first): elements with equal residue modulo the stride become contiguous.
 
-Vectors of results then load vectors, whatever the window does, and the copy is no larger than the operand: padding that
-is made anyway gets that layout, other operands are copied once."""
+Results then load whole vectors for each step of the window. The copy is no larger than the operand: padding is computed
+in that layout, other operands are copied once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tilewright.schedule import BlockRV, Schedule
 
 
 def deinterleave(match: Match) -> BlockInfo:
-    """Return the contraction with such an operand in that layout."""
+    """Return the contraction with its strided operand de-interleaved, or unchanged."""
     info = match.info
     along = info.contiguous_axes(match.lanes)
     if len(along) != 1 or info.periods[along[0]]:
@@ -38,7 +38,7 @@ def deinterleave(match: Match) -> BlockInfo:
     read = strided[0]
     stride = read.strides[along[0]]
     steps = [coefficient(index, info.axes[along[0]].var) for index in read.indices]
-    # A panel that is copied along another dimension is transposed anyway.
+    # An operand that is contiguous along another dimension is transposed while it is packed.
     if stride is None or not 1 < stride <= DEINTERLEAVE_STRIDE or steps != [0] * (len(steps) - 1) + [stride]:
         return info
     if size_of(read.buffer) is None or not succeeds(_rearrange, match, read, stride):
@@ -51,22 +51,23 @@ def _rearrange(match: Match, read: Operand, stride: int) -> None:
     number = number_of_read(schedule, block, read.buffer)
     producer = _producer_in_order(schedule, block, read)
     made = producer or copy_operand(schedule, block, read.buffer)
-    # The last line of a residue may be longer than what is read of it.
+    # The last row of a residue may have more elements than the block reads.
     layout = _residues_first(len(read.buffer.shape), stride)
     schedule.transform_layout(block, ("read", number), layout, assume_injective_transform=True)
     in_lines = succeeds(_follow_layout, schedule, made, stride)
-    # A producer gets its vectors with the other blocks, unless its lines are cut off.
+    # A producer is vectorized with the other blocks, unless its loops do not follow the new layout.
     if producer is None or not in_lines:
         try_step(_vectorize, match, made, 1 if in_lines else stride)
 
 
 def _follow_layout(schedule: Schedule, made: BlockRV, stride: int) -> None:
-    """Loop over the dimensions of the new layout."""
+    """Make the loops of a block follow the dimensions of the new layout."""
     schedule.transform_block_layout(made, _residues_first(len(schedule.get_loops(made)), stride))
 
 
 def _vectorize(match: Match, made: BlockRV, steps: int) -> None:
-    """Vectorize along the new lines: so many steps of the last loop."""
+    """Vectorize the last loop of a block; if `steps` > 1, each residue of that loop modulo `steps` has its own
+    vectors."""
     schedule = match.schedule
     *outer, line = schedule.get_loops(made)
     work = math.prod(constant(schedule.get(loop).extent) or 1 for loop in (*outer, line))
@@ -78,7 +79,8 @@ def _vectorize(match: Match, made: BlockRV, steps: int) -> None:
 
 
 def _producer_in_order(schedule: Schedule, block: BlockRV, read: Operand) -> BlockRV | None:
-    """The block that makes an operand for this one alone, with one axis for each of its dimensions."""
+    """Return the block that produces an operand only for this contraction, with one axis for each dimension of the
+    operand."""
     producer = producer_of(schedule, block, read.buffer)
     info = None if producer is None else block_info(schedule, producer)
     if producer is None or info is None or not is_private(schedule, producer) or info.reduced:

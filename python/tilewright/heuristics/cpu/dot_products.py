@@ -58,25 +58,25 @@ def schedule_dot_products(match: Match) -> bool:
             schedule.pad_einsum(info.block, way.steps)
             for copy in schedule.get_producers(info.block):
                 for source in schedule.get_producers(copy):
-                    try_step(schedule.compute_inline, source)  # zeros around it are made with those behind
+                    try_step(schedule.compute_inline, source)  # the padding then includes the zeros that `source` adds
             again = block_info(schedule, info.block)
             if again is None:
                 return True
             info = again
-        # If a step is refused, what others know of the block is no longer so.
+        # Return True even if a step is refused: the block has changed, so that `match.info` no longer describes it.
         try_step(_schedule, schedule, info, left, way.group, tile, way.intrin)
         return True
     return False
 
 
 def dot_product_cycles(info: BlockInfo, target: _core.Target) -> float:
-    """Return the estimate of the fastest way, with dot-product instructions or without."""
+    """Return the estimated cycles of the fastest variant, with dot-product instructions or without."""
     ways = [_best_way(info, left, target) for left in range(2)]
     return min([_cycles_without(info, target), *(way.cycles for way in ways if way is not None)])
 
 
 def _best_way(info: BlockInfo, left: int, target: _core.Target) -> _Way | None:
-    # The instructions are scripts; reading them, once in a process, takes longer than a hundred schedules.
+    # The instructions are scripts; parsing them, once per process, takes longer than a hundred schedules.
     from tilewright.tensor_intrin.x86 import best_dot
 
     types = info.reads[left].buffer.dtype, info.reads[1 - left].buffer.dtype, info.store.buffer.dtype
@@ -103,7 +103,8 @@ def column_axis(info: BlockInfo, left: int) -> int | None:
 
 
 def _is_contiguous(info: BlockInfo, operand: Operand, axis: int) -> bool:
-    """Whether an operand is contiguous along an axis, and its last index moves: instructions are described so."""
+    """Whether an operand is contiguous along an axis that moves its last index, as the instructions' descriptions
+    require."""
     return operand.strides[axis] == 1 and coefficient(operand.indices[-1], info.axes[axis].var) == 1
 
 
@@ -117,7 +118,7 @@ def dot_axis(info: BlockInfo, left: int) -> int | None:
 
 
 class _Way:
-    """Columns padded to so many whole vectors, a reduction padded to whole groups, and the tiles that fit."""
+    """A way to use dot-product instructions: padded columns and reduction, and the tiles that fit."""
 
     def __init__(self, info: BlockInfo, left: int, intrin: str, group: int, vectors: int, target: _core.Target) -> None:
         self.intrin, self.group = intrin, group
@@ -136,7 +137,7 @@ class _Way:
 
 
 def packing_cycles(info: BlockInfo, right: int, reduction: int | None, is_padded: bool) -> float:
-    """Return the cycles of packing the right operand, which a skinny left operand does not pay for."""
+    """Return the cycles of packing the right operand; a skinny left operand does not amortize them."""
     operand = info.reads[right]
     each = DOT_PACK_CYCLES
     if reduction is not None and operand.strides[reduction] == 1:
@@ -145,14 +146,14 @@ def packing_cycles(info: BlockInfo, right: int, reduction: int | None, is_padded
 
 
 def padded(info: BlockInfo, steps: list[int]) -> BlockInfo | None:
-    """Return the contraction with axes that are multiples of the steps; None if it cannot be padded."""
+    """Return the contraction with axes padded to multiples of the steps; None if it cannot be padded."""
     rest = [i for i, step in enumerate(steps) if step > 1 and not info.divides(step, i)]
     if not rest:
         return info
     plain = all(isinstance(index, (ir.Var, ir.IntImm)) for index in info.store.indices) and all(
         not read.varies(i) or dimension_of(info, read.indices, i) is not None for read in info.reads for i in rest
     )
-    # Most of short axes would be padding.
+    # Short axes would be padding for the most part.
     if not plain or any(not info.axes[i].is_fixed or 2 * info.extent(i) < steps[i] for i in rest):
         return None
     axes = tuple(
@@ -162,13 +163,13 @@ def padded(info: BlockInfo, steps: list[int]) -> BlockInfo | None:
 
 
 def dimension_of(info: BlockInfo, indices: tuple[object, ...], axis: int) -> int | None:
-    """Return the one index that is an axis."""
+    """Return the position of the only index that is an axis."""
     own = [n for n, index in enumerate(indices) if isinstance(index, ir.Var) and index.same_as(info.axes[axis].var)]
     return own[0] if len(own) == 1 else None
 
 
 def _fitting(info: BlockInfo, left: int, target: _core.Target) -> list[RegisterTile]:
-    """Tiles of whole instructions, that of the best estimate first. Products of two signed bytes need one more
+    """Return tiles of whole instructions, the best estimate first. Products of two signed bytes need one more
     accumulator for each vector of columns, which corrects their signs."""
     b, axis = info.reads[1 - left], column_axis(info, left)
     corrected = {read.buffer.dtype for read in info.reads} == {"int8"}
@@ -195,7 +196,7 @@ def _schedule(schedule: Schedule, info: BlockInfo, left: int, group: int, tile: 
     axis = dot_axis(info, left)
     assert axis is not None
     pack_for_dot_products(schedule, info, 1 - left, tile.axis, axis, group)
-    # Loops with a tail stay inside: the tail of a fused loop cannot be peeled.
+    # Loops with a remainder stay innermost: the remainder of a fused loop cannot be peeled.
     head: list[LoopRV] = []
     with_tail: list[LoopRV] = []
     rows: list[LoopRV] = []
@@ -222,7 +223,7 @@ def _schedule(schedule: Schedule, info: BlockInfo, left: int, group: int, tile: 
     for block in (begin, epilogue):
         own = schedule.get_loops(block)[len(every) :]
         if (constant(schedule.get(own[-1]).extent) or 0) > DOT_LANES:
-            # Results leave as the instruction has them, or their vectors would be taken apart in each step.
+            # Results are stored in vectors of the instruction's width; otherwise each step would split the vectors.
             own[-1:] = schedule.split(own[-1], [None, DOT_LANES])
         vectorize_last(schedule, own)
     for loop in (*rows, vectors):
@@ -242,20 +243,20 @@ def pack_for_dot_products(
     """Pack the right operand in panels of sixteen columns, in which the elements of a group are contiguous.
 
     Args:
-        schedule: of the contraction.
-        info: what it does.
-        right: the number of the operand.
+        schedule: schedule of the contraction.
+        info: access summary of the contraction.
+        right: number of the right operand among the reads.
         columns: the axis along which results are contiguous.
         reduction: the axis whose steps are taken in groups.
-        group: elements of one.
-        at: the loop that packs what it needs; None: all is packed before the first one.
+        group: number of elements in a group.
+        at: loop inside which its panels are packed; None: all panels are packed before the first loop.
     """
     operand = info.reads[right]
     rank = len(operand.indices)
     column, step = (dimension_of(info, operand.indices, i) or 0 for i in (columns, reduction))
     is_transposed = step == rank - 1
     packed = _sole_producer(schedule, info, operand.buffer)
-    # Groups that are contiguous are words, which become vectors if no condition selects values.
+    # Contiguous groups are loaded as words, which become vectors if no condition selects values.
     with_padding = packed if packed is not None and is_transposed and is_conditional(schedule.get(packed)) else None
     if packed is None or with_padding is not None:
         packed = copy_operand(schedule, info.block, operand.buffer)
@@ -286,7 +287,7 @@ def pack_for_dot_products(
     if at is None:
         try_step(schedule.parallel, panels)
     elif with_padding is not None:
-        # While what is padded is near: a row after the other.
+        # The padded operand stays in a cache: one row after the other.
         try_step(schedule.compute_at, with_padding, at, preserve_unit_loops=True)
         last = schedule.get_loops(with_padding)[-1]
         tiles = try_step(schedule.split, last, [None, DOT_PADDED_BYTES // operand.width])
@@ -294,7 +295,7 @@ def pack_for_dot_products(
 
 
 def _sole_producer(schedule: Schedule, info: BlockInfo, buffer: ir.Buffer) -> BlockRV | None:
-    """The block that makes an operand for this contraction alone."""
+    """Return the block that produces an operand only for this contraction."""
     for block in schedule.get_producers(info.block):
         if schedule.get(block).writes[0].buffer.same_as(buffer) and is_plain(schedule, schedule.get_loops(block)):
             return block if is_private(schedule, block) else None

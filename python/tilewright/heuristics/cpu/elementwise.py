@@ -20,7 +20,7 @@ def row_axis(info: BlockInfo) -> int | None:
 
 
 def is_contiguous(match: Match) -> bool:
-    """Whether all operands are contiguous as the loops run, and rows fill no whole vectors."""
+    """Whether all operands are contiguous in the order of the loops, and rows do not fill whole vectors."""
     info = match.info
     axis = row_axis(info)
     if axis is None or info.parts or len(info.axes) < 2 or not info.extent(axis) % (4 * match.lanes):
@@ -34,7 +34,7 @@ def is_contiguous(match: Match) -> bool:
 
 
 def crossed_axis(info: BlockInfo) -> int | None:
-    """Return an axis along which an operand is contiguous that is strided along the results."""
+    """Return an axis along which an operand is contiguous, if that operand is strided along the results."""
     axis = row_axis(info)
     for read in info.reads if axis is not None else ():
         if read.strides[axis or 0] not in (0, 1):
@@ -68,7 +68,7 @@ def has_short_rows(match: Match) -> bool:
 
 
 def schedule_contiguous(match: Match) -> bool:
-    """Take all as one row of memory: no vector is cut off at the end of each short row."""
+    """Fuse all loops into one: no vector is cut off at the end of each short row."""
     schedule, info, work = match.schedule, match.info, _work(match)
     first, vector = schedule.split(schedule.fuse(*info.loops(range(len(info.axes)))), [None, 4 * match.lanes])
     try_step(schedule.vectorize, vector)
@@ -77,8 +77,8 @@ def schedule_contiguous(match: Match) -> bool:
 
 
 def schedule_transposed(match: Match) -> bool:
-    """Copy squares whose lines stay in L1 while they are read the other way, of smaller ones that lowering transposes
-    in registers."""
+    """Copy squares that stay in L1 while they are read along the other dimension; lowering transposes their smaller
+    squares in registers."""
     schedule, info, work = match.schedule, match.info, _work(match)
     axis, crossed = row_axis(info), crossed_axis(info)
     assert axis is not None and crossed is not None
@@ -93,7 +93,7 @@ def schedule_transposed(match: Match) -> bool:
 
 
 def schedule_boundary(match: Match) -> bool:
-    """Leave the row to lowering, which cuts the loop where indices turn back, and vectorizes what is between."""
+    """Schedule all loops but the row: lowering splits its loop where indices turn back, and vectorizes the interior."""
     work = _work(match)
     outer, _ = _row_last(match)
     parallelize(match.schedule, outer, work, match.target)
@@ -101,7 +101,7 @@ def schedule_boundary(match: Match) -> bool:
 
 
 def schedule_short_rows(match: Match) -> bool:
-    """Leave rows that fill no vector to lowering, which makes vectors across them."""
+    """Schedule blocks whose rows fill no vector: lowering makes vectors across rows."""
     schedule, info, target, work = match.schedule, match.info, match.target, _work(match)
     outer, _ = _row_last(match)
     last = [i for i in range(len(info.axes)) if i != row_axis(info)][-1]
@@ -121,15 +121,15 @@ def schedule_rows(match: Match) -> bool:
     is_fixed = info.axes[axis].is_fixed
     period = math.gcd(info.periods[axis], 4 * lanes)
     if is_fixed and period >= lanes and info.extent(axis) > period:
-        # One scale for each group of neighbors: no vector takes part in two groups.
+        # Each group of adjacent elements has its own scale, so no vector may span two groups.
         first, vector = schedule.split(vector, [None, period])
         if outer and info.extent(axis) <= UNROLLED_PERIODS * period:
-            # Conditions on the group (which half of a head) are constant then.
+            # Conditions on the group (as on the half of an attention head) become constant.
             schedule.unroll(first)
         outer = outer or [first]
     elif not is_fixed or (not outer and info.extent(axis) > 4 * lanes):
         first, vector = schedule.split(vector, [None, 4 * lanes])
-        # A loop with a tail stays inside: the tail of a fused loop cannot be peeled.
+        # A loop with a remainder is not fused: the remainder of a fused loop cannot be peeled.
         outer = outer if outer and not is_fixed else [first]
     try_step(schedule.vectorize, vector)
     parallelize(schedule, outer, work, match.target)
@@ -137,7 +137,7 @@ def schedule_rows(match: Match) -> bool:
 
 
 def _row_last(match: Match) -> tuple[list[LoopRV], LoopRV]:
-    """Make the row the innermost loop, and return the others and it."""
+    """Make the row the innermost loop; return the other loops and the row."""
     info, axis = match.info, row_axis(match.info)
     assert axis is not None
     outer, row = info.loops(i for i in range(len(info.axes)) if i != axis), info.axes[axis].loop
@@ -147,7 +147,8 @@ def _row_last(match: Match) -> tuple[list[LoopRV], LoopRV]:
 
 
 def _work(match: Match) -> int:
-    """Elements; twice as many if a consumer is parallel: its threads find what they make in their own caches."""
+    """Return the number of elements; doubled if a consumer is parallel, because its threads then find the elements that
+    they computed in their own caches."""
     schedule, info = match.schedule, match.info
     shared = any(_is_parallel(schedule, consumer) for consumer in schedule.get_consumers(info.block))
     return info.work * (2 if shared else 1)

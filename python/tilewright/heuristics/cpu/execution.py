@@ -23,7 +23,7 @@ def vectorize_last(schedule: Schedule, loops: Sequence[LoopRV]) -> None:
 
 
 def split_vectors(schedule: Schedule, loop: LoopRV, lanes: int) -> None:
-    """Vectorize a loop: whole if its extent is constant, else a few vectors at a time."""
+    """Vectorize a loop: the whole loop if its extent is constant, otherwise vectors of `lanes` iterations."""
     if constant(schedule.get(loop).extent) is None:
         tiles = try_step(schedule.split, loop, [None, 4 * lanes])
         loop = tiles[1] if tiles else loop
@@ -33,12 +33,12 @@ def split_vectors(schedule: Schedule, loop: LoopRV, lanes: int) -> None:
 def parallelize(schedule: Schedule, loops: Sequence[LoopRV], work: int, target: _core.Target) -> None:
     """Fuse outer loops into one parallel loop, if there is enough work.
 
-    As few loops are fused as give enough chunks, and no more of the last one: indices of fused loops are divided again
-    in each step. Behind a loop of symbolic extent only one more: the remaining indices are affine, and tails can be
-    peeled.
+    Only as many loops are fused as give enough chunks, and only the needed part of the last one, because each step
+    divides the indices of fused loops again. At most one loop is fused behind a loop of symbolic extent: then the
+    remaining indices are affine, and remainders can be peeled.
 
     Args:
-        work: elements that are computed.
+        work: number of computed elements.
     """
     if not loops or work < PARALLEL_ELEMENTS or isinstance(schedule, NestedSchedule):
         return

@@ -69,18 +69,18 @@ def schedule_matrix_tiles(match: Match) -> bool:
 
 @dataclass(frozen=True)
 class _Way:
-    """How a contraction is cut.
+    """A mapping of a contraction to AMX tiles.
 
     Attributes:
-        left: the number of the operand with rows.
-        columns, depth_axis: the axis of columns; the one that is summed over in groups.
-        along, height: the axis that a tile of rows extends along, and how far.
+        left: number of the operand with rows.
+        columns, depth_axis: the axis of the columns; the reduction axis that is taken in groups.
+        along, height: the axis along which a tile of rows extends, and its number of steps.
         pair: the axis along which two tiles of rows are computed together, or None.
-        wide: tiles of columns that are computed together.
-        depth: groups of a tile.
-        whole: the contraction with what is rounded up.
-        steps: the multiples that its axes are rounded up to.
-        cycles: that the model expects.
+        wide: number of column tiles that are computed together.
+        depth: number of groups in a tile.
+        whole: the contraction with padded axes.
+        steps: for each axis, the multiple to which it is padded.
+        cycles: estimated cycles.
     """
 
     left: int
@@ -96,7 +96,7 @@ class _Way:
     cycles: float
 
     def tile(self, axis: int) -> int:
-        """Steps of an axis of rows that are computed together."""
+        """Return the number of steps along an axis of rows that are computed together."""
         return (self.height if axis == self.along else 1) * (2 if axis == self.pair else 1)
 
 
@@ -144,7 +144,7 @@ def _ways(match: Match, left: int) -> Iterator[_Way]:
 
 
 def _rows(info: BlockInfo, left: int) -> list[int]:
-    """The axes of the left operand alone, each an index of the results."""
+    """Return the axes that only the left operand varies with, if each is an index of the results."""
     a, b = info.reads[left], info.reads[1 - left]
     return [
         i
@@ -157,8 +157,9 @@ def _rows(info: BlockInfo, left: int) -> list[int]:
 
 
 def _is_plain(info: BlockInfo, left: int, depth_axis: int) -> bool:
-    """Whether each operand can be described: indices of the left one are sums of axes, the last of which is the depth;
-    those of the right one and of the results are axes."""
+    """Whether the instruction can be described: the last index of the left operand is `depth_axis`, and its indices
+    move by constant, nonnegative steps; the indices of the right operand and of the results are variables or
+    constants."""
     a, b = info.reads[left], info.reads[1 - left]
     if dimension_of(info, (a.indices[-1],), depth_axis) is None:
         return False
@@ -207,7 +208,7 @@ def _schedule(match: Match, way: _Way) -> None:
     epilogue = None if direct else fusible_epilogue(schedule, info, len(info.spatial))
     if epilogue is not None:
         schedule.reverse_compute_at(epilogue, order[-1])
-    # The description has its axes in the order of its loops.
+    # The description's axes must be in the order of its loops.
     apart = [i for i in info.spatial if i not in (*taken, way.columns)]
     axes = [*apart, *taken, way.columns, *sums]
     if axes != sorted(axes):
@@ -223,8 +224,8 @@ def _schedule(match: Match, way: _Way) -> None:
 
 
 def _panels_at_a_time(info: BlockInfo, way: _Way, target: _core.Target) -> int:
-    """Return how many panels of columns are packed and then used by all rows: as many as stay in L2 beside what else is
-    needed, or if all rows stay there, so many that their rows are as long as the hardware prefetches."""
+    """Return how many panels of columns are packed and then used by all rows: as many as fit in L2 with the other
+    operands. If all rows fit in L2, as many as make the rows of the panels as long as the hardware prefetches."""
     a, b = info.reads[way.left], info.reads[1 - way.left]
     rows = [i for i in info.spatial if a.varies(i) and not b.varies(i)]
     left = info.size([*rows, *info.reduced]) * a.width
@@ -255,7 +256,7 @@ def _rows_of_call(info: BlockInfo, way: _Way, rows: list[int], target: _core.Tar
 
 
 def _product(info: BlockInfo, way: _Way, taken: list[int], inside: dict[int, int], sums: list[int]) -> TileProduct:
-    """What one call computes; axes that it takes no part of are indices that stay."""
+    """Return the product that one call computes; axes that the call does not cover are constant indices."""
     from tilewright.tensor_intrin.amx import TileProduct
 
     a, b = info.reads[way.left], info.reads[1 - way.left]

@@ -1,5 +1,5 @@
 """Contractions whose results are contiguous along an axis with a small trip count (three channels): vectors run along
-another axis, and operands are transposed for that."""
+another axis, and operands are transposed accordingly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def transpose_for_vectors(match: Match) -> BlockInfo:
         if len(varying) != 1 or varying[0].strides[axis] == 1:
             continue
         read = varying[0]
-        # Panels of a buffer that others know are packed instead, if they can be.
+        # An operand that other blocks or callers use is packed in panels instead, if its strides are known.
         if None not in read.strides and not _is_intermediate(match, read.buffer):
             continue
         dimension = _dimension(info, read.indices, axis)
@@ -34,8 +34,9 @@ def transpose_for_vectors(match: Match) -> BlockInfo:
 
 
 def transpose_along_reduction(match: Match) -> bool:
-    """Transpose copies of operands that are small beside the work, so that all are contiguous along the reduction; not
-    if vector accumulators take more than half of the time of the best register tile then."""
+    """Transpose copies of operands so that all operands are contiguous along the reduction; return whether this is
+    done, which requires vector accumulators, with the copies, to take less than half of the time of the best register
+    tile."""
     info = match.info
     last = info.reduced[-1]
     moved: dict[ir.Buffer, int] = {}
@@ -57,13 +58,13 @@ def transpose_along_reduction(match: Match) -> bool:
 
 
 def _dimension(info: BlockInfo, indices: tuple[object, ...], axis: int) -> int | None:
-    """The only index that an axis moves, by 1."""
+    """Return the position of the only index that an axis moves, if it moves by 1."""
     steps = [coefficient(index, info.axes[axis].var) for index in indices]
     return steps.index(1) if sorted(steps, key=str) == [*[0] * (len(steps) - 1), 1] else None
 
 
 def _transpose(match: Match, buffer: ir.Buffer, dimension: int) -> None:
-    """Make a dimension of an operand the last one."""
+    """Make a dimension of an operand the innermost one."""
     schedule, block = match.schedule, match.info.block
     number = number_of_read(schedule, block, buffer)
     if not _is_intermediate(match, buffer):

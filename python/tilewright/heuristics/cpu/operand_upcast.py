@@ -1,5 +1,5 @@
-"""Contractions of operands with a lower precision than the accumulators: each element is upcast once, and not for each
-result that needs it."""
+"""Contractions of operands with a lower precision than the accumulators: each element is upcast once instead of once
+for each result that needs it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewright.heuristics.pattern import Match
 
 
 def upcast_operands(match: Match) -> BlockInfo:
-    """Return the contraction with copies of its operands in the type of the accumulators."""
+    """Return the contraction with copies of its operands in the data type of the accumulators."""
     info, schedule = match.info, match.schedule
     to = info.store.buffer.dtype
     buffers = [read.buffer for read in info.reads if _has_lower_precision(read.buffer.dtype, to)]
@@ -26,13 +26,13 @@ def upcast_operands(match: Match) -> BlockInfo:
 
 
 def _has_lower_precision(dtype: str, than: str) -> bool:
-    """Whether all numbers of a type are numbers of another one, which takes at least twice as much memory."""
+    """Whether another data type represents all numbers of `dtype` and takes at least twice as much memory."""
     known = dtype in ("float16", "bfloat16", "float32") or dtype.startswith(("int", "uint"))
     return known and than in ("float32", "float64") and 2 * width_of(dtype) <= width_of(than)
 
 
 def _are_upcast_first(match: Match, buffers: list[ir.Buffer]) -> bool:
-    """Whether each element is upcast before anything else is done with it."""
+    """Whether each loaded element is upcast before any other operation."""
     loads: list[ir.BufferLoad] = []
     upcast: list[ir.Expr] = []
 

@@ -1,4 +1,4 @@
-"""Operands that are packed before they are used: what a tile reads is contiguous."""
+"""Pack operands before they are used, so that a tile reads contiguous elements."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
 def panels_at_a_time(match: Match, tile: RegisterTile, copied: int) -> int:
-    """Return how many panels of columns are packed at a time: as many as fill half of L2, and if the source exceeds L2,
-    so many that two lines of each of its rows are taken."""
+    """Return how many panels of columns are packed at a time: as many as fill half of L2. If the source exceeds L2, as
+    many as read at least two cache lines of each of its rows."""
     info, target = match.info, match.target
     if not info.axes[tile.axis].is_fixed:
         return 1
@@ -36,9 +36,9 @@ def panels_at_a_time(match: Match, tile: RegisterTile, copied: int) -> int:
         piece = math.ceil(PACKED_PIECE_BYTES / (tile.columns * read.width))
         most = max(most, piece if piece * one <= 2 * target.l2_bytes else 1)
     if target.num_cores > 1:
-        # Each core packs its own.
+        # Each core packs its own panels.
         most = min(most, max(1, panels // target.num_cores))
-    # A remainder of panels would leave one tail in another.
+    # A remainder of panels would nest one tail in another, so only divisors are used.
     ways = [way for way in range(max(1, min(panels, most)), 0, -1) if panels % way == 0]
     batch = info.size(i for i in info.spatial if i != tile.axis and read.varies(i))
     ways.sort(key=lambda way: share_of_busy_cores(batch * panels // way, target) < BALANCED)
@@ -51,7 +51,7 @@ def share_of_busy_cores(parts: int, target: _core.Target) -> float:
 
 
 def pack(match: Match, copied: int, at: LoopRV | None) -> BlockRV:
-    """Return the block that copies an operand, at a loop if one is given."""
+    """Return a new block that packs an operand, computed at a loop if one is given."""
     packed = copy_operand(match.schedule, match.info.block, match.info.reads[copied].buffer)
     if at is not None:
         try_step(match.schedule.compute_at, packed, at)
@@ -63,10 +63,10 @@ def copy_in_vectors(match: Match, tile: RegisterTile, copied: int, packed: Block
 
     Args:
         match: the contraction.
-        tile: of its results.
-        copied: the number of the read that is copied.
-        packed: the block that copies.
-        depth: how many loops around the copy are not its own.
+        tile: register tile of the results.
+        copied: number of the packed operand among the reads.
+        packed: the block that packs.
+        depth: number of outer loops that the packing block shares with the contraction.
     """
     schedule, info = match.schedule, match.info
     read = info.reads[copied]
@@ -75,7 +75,7 @@ def copy_in_vectors(match: Match, tile: RegisterTile, copied: int, packed: Block
     if dimension is None:
         return
     rank = len(read.indices)
-    # The copy has a loop for each dimension that does not stand still while it is made.
+    # The packing block has a loop for each dimension that varies during one execution of it.
     still = [i for i in info.spatial if i != tile.axis and read.varies(i)]
     moving = [
         n
@@ -84,7 +84,7 @@ def copy_in_vectors(match: Match, tile: RegisterTile, copied: int, packed: Block
     ]
     own = schedule.get_loops(packed)[depth:]
     if len(own) == rank and len(moving) < rank:
-        # Packed before all others, it has loops for what stands still around them, too.
+        # A block that packs the whole operand also has loops for the other dimensions: they go outside.
         schedule.reorder(*(loop for n, loop in enumerate(own) if n not in moving), *(own[n] for n in moving))
         own = [own[n] for n in moving]
     if len(own) != len(moving) or dimension not in moving or len(schedule.get(packed).iter_vars) != rank:
@@ -105,8 +105,8 @@ def copy_in_vectors(match: Match, tile: RegisterTile, copied: int, packed: Block
 
 
 def _transpose_squares(schedule: Schedule, rows: list[LoopRV], tiles: list[LoopRV]) -> None:
-    """Read whole cache lines, and block the rows so that the part of the copy stays
-    near until its lines are complete."""
+    """Read whole cache lines of the source, and block its rows so that the written part of the copy stays in a cache
+    until its lines are complete."""
     extent = constant(schedule.get(rows[-1]).extent) if rows else None
     steps = largest_divisor(extent, MOST_TRANSPOSED_STEPS, FEWEST_TRANSPOSED_STEPS)
     if steps is None or extent == steps:
@@ -117,13 +117,13 @@ def _transpose_squares(schedule: Schedule, rows: list[LoopRV], tiles: list[LoopR
 
 
 def prefetch_rows(match: Match, tile: RegisterTile, steps: LoopRV) -> None:
-    """Prefetch the next rows of an operand that exceeds L2 and is not copied; not if a step leads to the same lines, as
-    that of a filter does.
+    """Prefetch the next rows of an operand that exceeds L2 and is not packed, unless a reduction step leads to the same
+    cache lines, as a step of a filter does.
 
     Args:
         match: the contraction.
-        tile: of its results.
-        steps: the innermost loop of the reduction around the tile.
+        tile: register tile of the results.
+        steps: innermost loop of the reduction around the tile.
     """
     info, schedule = match.info, match.schedule
     for read in info.reads:
@@ -141,7 +141,8 @@ def _exceeds_l2(info: BlockInfo, read: Operand, target: _core.Target) -> bool:
 
 
 def _prefetch_source(schedule: Schedule, packed: BlockRV, rows: LoopRV, row: LoopRV, width: int) -> None:
-    """Prefetch the next rows of the source: the hardware follows lines, and not short parts of rows far apart."""
+    """Prefetch the next rows of the source: the hardware prefetches streams of lines, but not short parts of distant
+    rows."""
     count, columns = constant(schedule.get(rows).extent), constant(schedule.get(row).extent)
     if count is None or columns is None:
         return
@@ -151,7 +152,8 @@ def _prefetch_source(schedule: Schedule, packed: BlockRV, rows: LoopRV, row: Loo
 
 
 def _panels_of(rank: int, dimension: int, width: int | None) -> ir.IndexMap:
-    """Return the map to panels of so many columns, in each of them the columns last; None is one panel."""
+    """Return the index map to panels with `width` columns, stored with the column innermost; a width of None means one
+    panel."""
     return index_map(
         rank,
         lambda v: [

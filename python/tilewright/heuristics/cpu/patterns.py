@@ -1,7 +1,7 @@
-"""The patterns, in the order in which they are tried. A block is scheduled by the first one that matches and can be
-built, which excludes those below; a rewrite changes what those below see.
+"""The patterns, in the order in which they are tried. A block is scheduled by the first pattern that matches and can be
+built; the patterns below are then skipped. A rewrite changes the block that the patterns below match.
 
-Requirements that several rows share are here, others with the pattern that they belong to.
+Requirements that several rows share are in this file, others in the file of their pattern.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def is_float(match: Match) -> bool:
 
 
 def is_reduced(match: Match) -> bool:
-    """Whether the reduction has an axis: one of one step is gone with the old layout."""
+    """Whether the block has a reduction axis: a rewrite may have removed the only one, if it has one step."""
     return bool(match.info.reduced)
 
 
@@ -143,7 +143,7 @@ def schedule_contraction(match: Match) -> None:
     for copy in match.copies:
         consumers = schedule.get_consumers(copy)
         if len(consumers) == 1 and is_spatial(schedule.get(consumers[0])):
-            try_step(schedule.compute_inline, copy)  # what copies the copy upcasts instead
+            try_step(schedule.compute_inline, copy)  # blocks that copy this copy upcast instead
             continue
         info = try_step(block_info, schedule, copy)
         if info is not None:

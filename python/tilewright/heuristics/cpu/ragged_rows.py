@@ -1,4 +1,4 @@
-"""Rows whose lengths are data, as those of a sparse matrix in CSR: sums over their elements, in vector accumulators."""
+"""Sums over rows with data-dependent lengths, as those of a CSR matrix, in vector accumulators."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from tilewright.support.numpy_dtype import numpy_dtype
 
 
 def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target, sizes: Sizes) -> None:
-    """Schedule a block over rows with blocks inside, of which one at least loops over as many elements as data say.
+    """Schedule a block over rows that contains blocks, at least one of which has a loop with a data-dependent extent.
 
-    The columns of a row are unrolled vectors inside of that loop, so that they stay in registers. What its indices
-    select from a large operand is prefetched across the ends of rows. Threads get rows with about as many elements.
+    The columns of a row are unrolled vectors inside that loop, so that they stay in registers. Elements that indices
+    select from a large operand are prefetched across the ends of rows. Each thread gets rows with about as many
+    elements as the others.
     """
     if not _is_ragged(schedule.get(rows)):
         return
@@ -46,7 +47,8 @@ def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target
 
 
 def _is_ragged(rows: ir.Block) -> bool:
-    """Whether the extent of a loop inside is data; asked first, so that other programs' traces stay short."""
+    """Whether a loop inside the block has a data-dependent extent. Checked first, to record no steps in other programs'
+    traces."""
     found = False
 
     def look(node: object) -> None:
@@ -58,24 +60,24 @@ def _is_ragged(rows: ir.Block) -> bool:
 
 
 def _ragged_loop(schedule: Schedule, block: BlockRV) -> LoopRV | None:
-    """The innermost loop around a block, in its scope, whose extent is data."""
+    """Return the innermost loop around a block, in its scope, that has a data-dependent extent."""
     loops = schedule.get_loops(block)
     return next((loop for loop in reversed(loops) if buffers_in(schedule.get(loop).extent)), None)
 
 
 def buffers_in(extent: Any) -> list[ir.Buffer]:
-    """The buffers that an extent reads."""
+    """Return the buffers that an extent reads."""
     found: list[ir.Buffer] = []
     _core.visit(extent, lambda node: found.append(node.buffer) if isinstance(node, ir.BufferLoad) else None)
     return found
 
 
 def _vectorize_columns(schedule: Schedule, block: BlockRV, steps: LoopRV | None, target: _core.Target) -> None:
-    """All columns in vectors, unrolled as far as accumulators fit registers; the loop over these panels stands outside
-    of the steps."""
+    """Vectorize the columns, unrolled as far as accumulators fit in registers. The loop over these panels is moved
+    outside of the steps."""
     node, loops = schedule.get(block), schedule.get_loops(block)
     if not loops or not node.writes or not node.writes[0].region:
-        return  # one number for each row
+        return  # each row has only one result
     columns = loops[-1]
     count, write = constant(schedule.get(columns).extent), node.writes[0]
     lanes = target.vector_bits // (8 * numpy_dtype(write.buffer.dtype).itemsize)
@@ -96,7 +98,7 @@ def _vectorize_columns(schedule: Schedule, block: BlockRV, steps: LoopRV | None,
 
 
 def _is_reduced(schedule: Schedule, block: BlockRV, loop: LoopRV) -> bool:
-    """Whether the loop steps through a reduction: of the columns of two rows, the product of these."""
+    """Whether the loop is a reduction, as over the columns of two rows that are multiplied."""
     kinds = {
         axis.iter_type
         for axis, of_axis in zip(schedule.get(block).iter_vars, loops_of_axes(schedule, block), strict=False)
@@ -106,7 +108,7 @@ def _is_reduced(schedule: Schedule, block: BlockRV, loop: LoopRV) -> bool:
 
 
 def lies_along(schedule: Schedule, block: BlockRV, columns: LoopRV) -> bool:
-    """Whether the loop moves through the last dimension of what the block writes."""
+    """Whether the loop variable moves the last dimension of the buffer that the block writes."""
     node = schedule.get(block)
     last, loops = node.writes[0].region[-1].min, loops_of_axes(schedule, block)
     return any(
@@ -116,8 +118,9 @@ def lies_along(schedule: Schedule, block: BlockRV, columns: LoopRV) -> bool:
 
 
 def _prefetch(schedule: Schedule, block: BlockRV, loop: LoopRV, target: _core.Target, sizes: Sizes) -> None:
-    """Where indices select long rows of an operand that exceeds L2: the kernel finds out where sizes are open. From
-    L2, the requests take longer than the loads that they save; a short row is loaded as fast as it is asked for."""
+    """Prefetch long rows that indices select from an operand larger than L2; if sizes are symbolic, the kernel decides
+    at run time. For operands in L2, prefetches take longer than the loads that they save, and a short row is loaded as
+    fast as it is prefetched."""
     value = sizes.value if sizes.key else constant
     for position, region in enumerate(schedule.get(block).reads):
         extents = [value(extent) for extent in region.buffer.shape]

@@ -1,11 +1,11 @@
-"""Recurrences: elements that depend on earlier ones along some axes, and are independent along the axes around these,
-as scans of several sequences, linear recurrences and filters.
+"""Recurrences, as scans of several sequences, linear recurrences and filters: elements depend on earlier ones along
+some axes and are independent along the axes outside of these.
 
 Before, of `S[t, c] = S[t - 1, c] * A[t, c] + X[t, c]`:
     for c, t:
         S[t, c] = ...
 
-After, with a block of one sequence, which the primitives may run in any order:
+After; inside is a block for one sequence, and the primitives may run these blocks in any order:
     for c_0: (parallel)
         for c_1: (vectorized)
             for t:
@@ -27,8 +27,8 @@ from tilewright.schedule import Schedule
 
 
 def _carried_axes(schedule: Schedule, info: BlockInfo) -> set[int]:
-    """Return the axes along which an element may depend on another one: those of dimensions in which an index of what
-    is read is not that of what is stored."""
+    """Return the axes along which an element may depend on another one: axes of the dimensions in which a load's index
+    differs from the store's."""
     accesses: list[Any] = []
 
     def look(node: object) -> None:
@@ -42,7 +42,7 @@ def _carried_axes(schedule: Schedule, info: BlockInfo) -> set[int]:
 
 
 def is_recurrence(match: Match) -> bool:
-    """Whether elements depend on others of the same buffer."""
+    """Whether elements depend on other elements of the same buffer."""
     return not match.info.parts and bool(_carried_axes(match.schedule, match.info))
 
 
@@ -57,7 +57,7 @@ def _independent_axes(match: Match) -> list[int]:
 
 
 def schedule_recurrence(match: Match) -> bool:
-    """Schedule the sequences of a recurrence; return whether the steps of one could become a block."""
+    """Schedule the sequences of a recurrence; return whether the steps of one sequence could become a block."""
     schedule, info, independent = match.schedule, match.info, _independent_axes(match)
     steps = schedule.get_loops(info.block)[len(independent)]
     sequence = try_step(schedule.blockize, steps) if independent else None
@@ -79,8 +79,8 @@ def schedule_recurrence(match: Match) -> bool:
 
 
 def _columns_together(match: Match, independent: list[int]) -> int:
-    """Return how many neighboring sequences one thread runs through together: whole cache lines of each step, but no
-    more than its share."""
+    """Return how many adjacent sequences one thread processes together: enough for whole cache lines in each step, but
+    no more than the thread's share."""
     info, lanes, cores = match.info, match.lanes, match.target.num_cores
     share = math.ceil(info.size(independent) / cores / lanes)
     vectors = min(max(share, RECURRENCE_FEWEST_VECTORS), RECURRENCE_VECTORS)

@@ -1,4 +1,4 @@
-"""Reductions that are no contraction with a tile: vector accumulators along the results, or along the reduction."""
+"""Reductions that are not contractions with a register tile: vector accumulators along the results or the reduction."""
 
 from __future__ import annotations
 
@@ -33,39 +33,39 @@ from tilewright.schedule import LoopRV
 
 
 def vectorized_result_axis(info: BlockInfo, target: _core.Target) -> int | None:
-    """Return the axis along which results are contiguous, if accumulators of neighbors in the lanes cost less than
-    accumulators of one result: operands are contiguous along it, or the reductions are short."""
+    """Return the axis along which results are contiguous, if lanes of adjacent results cost less than lanes of one
+    result: operands are contiguous along that axis, or the reductions are short."""
     lanes = info.lanes(target)
     along = info.contiguous_axes(lanes)
     if not along or not info.reduced:
         return None
     axis, last = along[0], _contiguous_last(info)[-1]
     steps = info.size(info.reduced)
-    # Lanes of one result are added up at its end.
+    # The lanes of one result are summed at its end.
     of_one = math.ceil(steps / lanes) * _load_cycles(info, last, lanes) + 2 * math.log2(lanes)
     of_several = steps / min(lanes, info.extent(axis)) * _load_cycles(info, axis, lanes)
     return axis if of_several < 0.8 * of_one else None
 
 
 def vectorizes_results(match: Match) -> bool:
-    """Whether accumulators of neighboring results are in the lanes."""
+    """Whether the lanes accumulate adjacent results."""
     return vectorized_result_axis(match.info, match.target) is not None
 
 
 def replaces_argument(match: Match) -> bool:
-    """Whether it is an argmin or argmax."""
+    """Whether the block is an argmin or argmax."""
     return is_argreduce(match.schedule.get(match.info.block))
 
 
 def slides_over_boundary(match: Match) -> bool:
-    """Whether windows slide along the lanes beyond the ends of what they read."""
+    """Whether windows slide along the lanes and cross the boundary of the buffer that they read."""
     along = vectorized_result_axis(match.info, match.target)
     return along is not None and has_boundary(match.schedule.get(match.info.block), match.info, along)
 
 
 def is_matrix_vector(match: Match) -> bool:
-    """Whether most of the work is to load an operand of which each element takes part in one product only, as the
-    matrix of a matrix-vector product."""
+    """Whether most of the work is loading an operand whose elements are used in one product each, as the matrix of a
+    matrix-vector product."""
     info, target, along = match.info, match.target, vectorized_result_axis(match.info, match.target)
     if along is None:
         return False
@@ -84,7 +84,7 @@ def is_matrix_vector(match: Match) -> bool:
 
 
 def schedule_argreduce(match: Match) -> bool:
-    """Schedule an argmin or argmax: lowering makes vectors along rows; of columns, some contiguous ones."""
+    """Schedule an argmin or argmax. Lowering vectorizes rows; for columns, adjacent ones are vectorized together."""
     schedule, info, along = match.schedule, match.info, vectorized_result_axis(match.info, match.target)
     spatial = info.loops(i for i in info.spatial if i != along)
     reduced = info.loops(info.reduced)
@@ -102,7 +102,7 @@ def schedule_argreduce(match: Match) -> bool:
 
 
 def schedule_boundary_window(match: Match) -> bool:
-    """Leave the lanes to lowering, which cuts the loop at the boundary, and vectorizes what is between."""
+    """Schedule all loops but that of the lanes: lowering splits it at the boundary and vectorizes the interior."""
     schedule, info, along = match.schedule, match.info, vectorized_result_axis(match.info, match.target)
     assert along is not None
     others = info.loops(i for i in info.spatial if i != along)
@@ -113,7 +113,7 @@ def schedule_boundary_window(match: Match) -> bool:
             try_step(schedule.unroll, loop)
     epilogue = fusible_epilogue(schedule, info, len(info.spatial)) if others else None
     if epilogue is not None:
-        # Results of a line stay near, and in memory that nothing else can point to.
+        # Results of a row stay in L1, in local memory that no pointer can alias.
         try_step(schedule.reverse_compute_at, epilogue, others[-1])
         own = schedule.get_loops(epilogue)
         if len(own) == len(info.spatial):
@@ -123,14 +123,15 @@ def schedule_boundary_window(match: Match) -> bool:
 
 
 def schedule_columns(match: Match) -> bool:
-    """Accumulate columns: some at a time in registers, or row after row if the accumulators of all are near."""
+    """Accumulate columns: a few at a time in registers, or row after row if the accumulators of all columns fit in
+    L1."""
     schedule, info, target, lanes = match.schedule, match.info, match.target, match.lanes
     along = vectorized_result_axis(match.info, match.target)
     assert along is not None
     others = info.loops(i for i in info.spatial if i != along)
     reduced = info.loops(info.reduced)
     steps = info.size(info.reduced)
-    # If the reduction may be empty, lowering knows best when results begin.
+    # The reduction may be empty: lowering then decides where to initialize the results.
     is_fixed = all(info.axes[i].is_fixed for i in info.reduced)
     across = target.vector_registers // 2 >> match.sampler.choose(3)
     parallel = _loops_with_boundary(match, along)
@@ -139,7 +140,7 @@ def schedule_columns(match: Match) -> bool:
         if steps > UNROLLED_STEPS and accumulate_rows(match):
             return True
         if is_fixed and steps <= UNROLLED_STEPS:
-            # Unrolled steps keep a core busy with few vectors at a time.
+            # With unrolled steps, a few vectors at a time keep a core busy.
             across = min(across, 4)
         column, vector = schedule.split(vector, [None, lanes * across])
         head = [*others, column]
@@ -160,8 +161,8 @@ def schedule_columns(match: Match) -> bool:
 
 
 def accumulate_rows(match: Match) -> bool:
-    """Add contiguous rows to accumulators of columns, a few at a time, while the accumulators stay in L1; return
-    whether all extents are known."""
+    """Add contiguous rows to accumulators of columns, some of them at once, while the accumulators stay in L1; return
+    whether all extents are constant."""
     schedule, info, target, lanes = match.schedule, match.info, match.target, match.lanes
     along = vectorized_result_axis(match.info, match.target)
     if along is None or not all(info.axes[i].is_fixed for i in (along, *info.reduced)):
@@ -178,7 +179,7 @@ def accumulate_rows(match: Match) -> bool:
         head = [*head, column]
     together: list[LoopRV] = []
     if info.extent(info.reduced[-1]) >= 2 * ACCUMULATED_ROWS:
-        # Accumulators are loaded and stored once for so many rows, each a stream that is prefetched.
+        # Accumulators are loaded and stored once for these rows; each row is a stream that the hardware prefetches.
         reduced[-1], each = schedule.split(reduced[-1], [None, ACCUMULATED_ROWS])
         vectors, vector = schedule.split(vector, [None, lanes])
         together = [vectors, each]
@@ -205,7 +206,7 @@ def schedule_accumulators(match: Match) -> bool:
         reduced[-together:] = [last]
     few = target.num_cores > 1 and info.size(info.spatial) < 2 * target.num_cores
     if few and not info.parts and info.work > 2 * PARALLEL_ELEMENTS:
-        # Too few results to share among the cores: parts of the reduction are.
+        # There are too few results for all cores, so the cores share the reduction.
         longest = max(reduced, key=lambda loop: constant(schedule.get(loop).extent) or 0)
         part, each = schedule.split(longest, [4 * target.num_cores, None])
         schedule.reorder(part, *(each if loop is longest else loop for loop in reduced))
@@ -222,8 +223,8 @@ def schedule_accumulators(match: Match) -> bool:
 
 
 def _tile_results(match: Match, spatial: list[LoopRV], reduced: list[LoopRV]) -> LoopRV:
-    """Tile results inside of the reduction, which share what they load; return the loop that becomes vectors, and leave
-    the outer ones in `spatial`."""
+    """Tile results inside the reduction, so that they share loads. Return the loop to vectorize; the outer loops remain
+    in `spatial`."""
     schedule, info = match.schedule, match.info
     lanes = reduction_lanes(info, match.target)
     extent = constant(schedule.get(reduced[-1]).extent)
@@ -243,15 +244,15 @@ def _tile_results(match: Match, spatial: list[LoopRV], reduced: list[LoopRV]) ->
 
 
 def _contiguous_last(info: BlockInfo) -> list[int]:
-    """The axes of a reduction, that along which operands are contiguous last."""
+    """Return the axes of a reduction, the axis along which operands are contiguous last."""
     together = [i for i in info.reduced if all(read.strides[i] in (0, 1) for read in info.reads)]
     longest = max(together, key=info.extent, default=info.reduced[-1])
     return [*(i for i in info.reduced if i != longest), longest]
 
 
 def _contiguous_axes(info: BlockInfo, reduced: list[int]) -> int:
-    """How many of the last axes are one in memory: fused, no operand jumps from the end of one to the next step of the
-    other."""
+    """Return how many of the last axes can be fused into one contiguous axis: no operand jumps between the end of one
+    axis and the next step of the other."""
     count = 1
     for outer, inner in zip(reversed(reduced[:-1]), reversed(reduced), strict=False):
         for read in info.reads:
@@ -263,7 +264,7 @@ def _contiguous_axes(info: BlockInfo, reduced: list[int]) -> int:
 
 
 def _load_cycles(info: BlockInfo, axis: int, lanes: int) -> float:
-    """Cycles to load the vectors for one step, along an axis."""
+    """Return the cycles to load the vectors for one step along an axis."""
     strides = [read.strides[axis] for read in info.reads]
     return sum(
         1.0 if stride in (0, 1) else abs(stride) if stride is not None and abs(stride) <= 4 else GATHER_CYCLES * lanes
@@ -272,8 +273,9 @@ def _load_cycles(info: BlockInfo, axis: int, lanes: int) -> float:
 
 
 def _loops_with_boundary(match: Match, along: int) -> int | None:
-    """How many of the loops outside of the lanes are parallel, if conditions near the ends of the next one decide
-    something: it stays one loop then, whose ends lowering peels. None: all of them, if the outer ones are too few."""
+    """Return how many of the loops outside of the lanes are parallel if conditions handle the ends of the next loop,
+    which must remain one loop so that lowering can peel its ends. Return None for all loops, if the outer ones have too
+    few iterations."""
     info = match.info
     others = [i for i in info.spatial if i != along]
     node = match.schedule.get(info.block)

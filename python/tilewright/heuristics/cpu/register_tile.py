@@ -1,8 +1,8 @@
-"""Which tile of results to keep in vector registers, by a model of one core.
+"""Choose the tile of results to keep in vector registers, by a model of one core.
 
-A step of the reduction does `rows * vectors` multiply-adds; it loads what varies with the tile, each vector or
-broadcast once. The accumulators stay in registers, so `rows * vectors` of them, the vectors of one operand and a
-broadcast have to fit.
+A step of the reduction performs `rows * vectors` multiply-adds. It loads each vector, or broadcasts each element, of
+the operands that vary with the tile once. The accumulators stay in registers, so `rows * vectors` accumulators, the
+vectors of one operand and a broadcast have to fit.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class RegisterTile:
     """A tile of results in registers.
 
     Attributes:
-        axis: of the vectors.
-        vectors: vectors along that axis.
-        rows: steps along other axes, in the order of the axes.
-        copied: the number of the read that is packed, so that its vectors are contiguous.
-        cycles: estimate for all of the block.
+        axis: axis of the vectors.
+        vectors: number of vectors along that axis.
+        rows: (axis, steps) for the other axes of the tile, in the order of the axes.
+        copied: number of the read that is packed so that its vectors are contiguous; None if no read is packed.
+        cycles: estimated cycles of the whole block.
     """
 
     axis: int
@@ -52,25 +52,25 @@ class RegisterTile:
 
     @property
     def columns(self) -> int:
-        """Steps along the axis of the vectors."""
+        """Return the number of steps along the axis of the vectors."""
         return self.vectors * self.lanes
 
     @property
     def height(self) -> int:
-        """Steps along the other axes."""
+        """Return the number of steps along the other axes."""
         return math.prod(size for _, size in self.rows)
 
     def size(self, axis: int) -> int:
-        """Steps along an axis."""
+        """Return the number of steps along an axis."""
         return self.columns if axis == self.axis else dict(self.rows).get(axis, 1)
 
 
-#: tiles by what they depend on: a search asks for those of the same block for each of its candidates
+#: tiles by the key of their arguments: a search requests those of the same block for each of its candidates
 _known: dict[tuple[Hashable, ...], tuple[RegisterTile, ...]] = {}
 
 
 def register_tiles(info: BlockInfo, target: _core.Target) -> tuple[RegisterTile, ...]:
-    """Return tiles for a contraction, that of the best estimate first; none if no tile can be vectors."""
+    """Return tiles for a contraction, the best estimate first; empty if no tile can be vectorized."""
     limits = target.vector_bits, target.vector_registers, target.l1_bytes, target.l2_bytes
     interleaved = bool(interleaved_results(info))
     key = (info.estimate_key(), interleaved, limits)
@@ -94,24 +94,24 @@ def _estimated_tiles(info: BlockInfo, interleaved: bool, target: _core.Target) -
         for rows in _rows(info, interleaved, axis, vectors, target.vector_registers)
         for copied in _copies(info, axis, dict(rows))
     ]
-    # Of equals the one with rows along an inner axis, where memory is near.
+    # Among equal estimates, prefer rows along an inner axis, whose elements are closer in memory.
     return sorted(tiles, key=lambda tile: (tile.cycles, [-axis for axis, _ in tile.rows]))
 
 
 def _vector_axes(info: BlockInfo, lanes: int) -> list[int]:
-    """The axis along which results are contiguous; if that is short, any."""
+    """Return the axis along which results are contiguous; if it is short, all axes."""
     axes = [i for i in _tiled(info) if info.store.strides[i] not in (0, None)]
     return [i for i in info.contiguous_axes(lanes) if i in axes] or axes
 
 
 def _tiled(info: BlockInfo) -> list[int]:
-    """Axes that a tile may extend along."""
+    """Return the axes along which a tile may extend."""
     return [i for i in info.spatial if info.extent(i) > 1 and i not in info.residue_axes]
 
 
 def _may_cut(info: BlockInfo, interleaved: bool, axis: int, size: int) -> bool:
-    """Whether a tile of so many steps may have a tail: not if others are stored between `interleaved` results, since
-    what a part of a tile leaves there is not proved; nor at the end of a part of an axis."""
+    """Whether a tile of `size` steps may have a tail. It may not if other results are stored between `interleaved`
+    ones, because what a partial tile leaves there cannot be proved, and not at the end of a part of an axis."""
     whole = (not interleaved or info.store.strides[axis] == 1) and not info.axes[axis].is_part
     return whole or info.divides(size, axis)
 
@@ -119,8 +119,8 @@ def _may_cut(info: BlockInfo, interleaved: bool, axis: int, size: int) -> bool:
 def _rows(
     info: BlockInfo, interleaved: bool, axis: int, vectors: int, registers: int
 ) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Steps of other axes, inner ones whole before outer ones begin; any may be omitted."""
-    # One register for each vector of the operand and one for the broadcast.
+    """Yield the steps along other axes: inner axes are used completely before outer ones; any axis may be omitted."""
+    # The operand's vectors need a register each, and the broadcast one more.
     limit = (registers - 1 - vectors) // vectors
     if limit < 1:
         return
@@ -138,7 +138,7 @@ def _rows(
             if not divided or not _may_cut(info, interleaved, chosen, steps):
                 continue
             if math.ceil(extent / steps) == passes:
-                continue  # one more would only make the last tile smaller than the others
+                continue  # one more step would only make the last tile smaller than the others
             passes = math.ceil(extent / steps)
             if steps == extent and info.axes[chosen].is_fixed:
                 yield from grow(at + 1, size * steps, rows | {chosen: steps})
@@ -149,7 +149,8 @@ def _rows(
 
 
 def _copies(info: BlockInfo, axis: int, rows: dict[int, int]) -> list[int | None]:
-    """The reads that may be packed in panels of columns; None is no copy, if vectors are contiguous without."""
+    """Return the reads that may be packed in panels of columns; None stands for no packing, if vectors are contiguous
+    without."""
     vectors = [number for number, read in enumerate(info.reads) if read.varies(axis)]
     strided = [number for number in vectors if info.reads[number].strides[axis] != 1]
     if not vectors or len(strided) > 1:
@@ -192,14 +193,14 @@ class _Estimate:
         return one + accumulators * self.lanes if info.store.strides[self.axis] != 1 else one
 
     def _loads(self, read: Operand) -> int:
-        """Vectors, or broadcasts, for a step of the reduction."""
+        """Return the number of vectors or broadcasts that a reduction step loads of an operand."""
         across = math.prod(size for i, size in self.rows.items() if read.varies(i))
         return across * self.vectors if read.varies(self.axis) else across
 
     def _cycles_beyond_l1(self, number: int) -> float:
-        """For what a step loads of an operand from outside of L1."""
+        """Return the cycles for loading an operand's elements of one step from beyond L1."""
         info, read = self.info, self.info.reads[number]
-        # Lines of several rows in one set are evicted before they are used again.
+        # If several rows map to one set, their lines are evicted before they are used again.
         apart = [i for i, size in self.rows.items() if size > 1 and read.varies(i)]
         steps = [abs(read.strides[i] or 0) * read.width for i in apart]
         lines = math.prod(self.rows[i] for i in apart)
@@ -207,14 +208,15 @@ class _Estimate:
         if not read.varies(self.axis):
             return lines * LINE_BYTES / L2_BYTES_PER_CYCLE if conflicts else 0.0
         if conflicts:
-            # Nothing hides these: each multiply-add waits for a line of its own.
+            # These misses are not hidden: each multiply-add waits for its own line.
             missing = 1 - ALIASED_LINES / lines
             return missing * self._loads(read) * self.lanes * read.width / L2_BYTES_PER_CYCLE / EXPOSED
         row = self.vectors * self.lanes * read.width
         panel = row * info.size(i for i in info.reduced if read.varies(i))
         used = 1.0
         if number != self.copied:
-            # Rows that are a multiple of many lines apart share few sets of a cache, most if each is one line.
+            # Rows at a distance of a multiple of many lines map to few sets of a cache; the effect is strongest for
+            # rows of one line.
             step = min((abs(read.strides[i] or 0) * read.width for i in info.reduced if read.strides[i]), default=0)
             if step and (step % 1024 == 0 or (step % 512 == 0 and row <= LINE_BYTES)):
                 used = min(1.0, row / step)
@@ -229,17 +231,17 @@ class _Estimate:
         return each * elements / (self.info.parts if self.info.is_common(read) else 1)
 
     def _count(self) -> float:
-        """Tiles, where a tail counts for what it takes."""
+        """Return the number of tiles; a tail counts as the fraction of a tile's time that it takes."""
         count = 1.0
         for i in self.info.spatial:
             size = self.vectors * self.lanes if i == self.axis else self.rows.get(i, 1)
             whole, rest = divmod(self.info.extent(i), size)
             if i == self.axis and rest:
-                # Panels of a copy are not contiguous then.
+                # Panels of a packed operand are not contiguous then.
                 cut = 1.02 if self.copied is None else 1.15
                 count *= (whole + math.ceil(rest / self.lanes) / self.vectors) * cut
             elif rest:
-                # A tail has fewer accumulators, and needs all of the vectors for them.
+                # A tail has fewer rows, but loads all vectors for them.
                 tail = replace(self, rows=self.rows | {i: rest})
                 count *= (whole + tail._cycles_of_one() / self._cycles_of_one()) * 1.02
             else:

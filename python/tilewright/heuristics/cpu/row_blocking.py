@@ -33,12 +33,12 @@ from tilewright.schedule import BlockRV, Schedule
 
 
 class _Plan(NamedTuple):
-    """Blocks that run in row blocks.
+    """The blocks that are computed together in row blocks.
 
     Attributes:
         end: the last block.
-        axes: of that block, over which the others are computed with it: those of a batch, and rows.
-        batch: how many of these are of a batch.
+        axes: axes of the last block over which the others are computed with it: batch axes, then row axes.
+        batch: number of batch axes among them.
         before: the other blocks, the last one first.
     """
 
@@ -51,10 +51,10 @@ class _Plan(NamedTuple):
 def block_rows(
     schedule: Schedule, blocks: list[BlockRV], target: _core.Target, sizes: Sizes, sampler: Sampler
 ) -> NestedSchedule | None:
-    """Compute what leads to a product at its row blocks, if intermediate results exceed L2 otherwise; return the
-    schedule as blocks inside see it, None if nothing is moved."""
+    """Compute the producers of a product in its row blocks if intermediate results would exceed L2 otherwise. Return
+    the schedule that blocks inside the shared loops use; None if nothing is moved."""
     if sum(not is_spatial(schedule.get(block)) for block in blocks) < 2:
-        return None  # most programs: a search asks for each of its candidates
+        return None  # fast path for most programs: a search calls this for each candidate
     infos = [block_info(schedule, block, sizes) for block in blocks]
     for plan in _plans(infos):
         size = _block_size(plan, target)
@@ -64,7 +64,8 @@ def block_rows(
 
 
 def _plans(infos: Sequence[BlockInfo | None]) -> Iterator[_Plan]:
-    """For each product, the last one first: what leads to it, and to its consumer."""
+    """Yield plans for each product, the last one first: one that ends at the product, and one that ends at its
+    consumer."""
     for n, product in reversed([*enumerate(infos)]):
         if product is None or not _is_product(product):
             continue
@@ -103,15 +104,15 @@ def _read_by(info: BlockInfo) -> set[ir.Buffer]:
 
 
 def _has_instructions(info: BlockInfo) -> bool:
-    """Whether operands have dot-product instructions or AMX, for which there are no row blocks."""
+    """Whether operands have dot-product instructions or AMX, which row blocking does not support."""
     return any(
         not operand.buffer.dtype.startswith("float") or operand.width < 4 for operand in (info.store, *info.reads)
     )
 
 
 def _rows_of(product: BlockInfo, operand: Operand) -> tuple[list[int], list[int]]:
-    """Return the axes of a batch, with which all operands vary, also in groups (`h // 4`), and those of rows, with
-    which one operand does."""
+    """Return the batch axes, with which all operands vary, also in groups (`h // 4`), and the row axes, with which one
+    operand varies."""
 
     def is_index(read: Operand, axis: int) -> bool:
         return any(uses(index, product.axes[axis].var) for index in read.indices)
@@ -119,11 +120,12 @@ def _rows_of(product: BlockInfo, operand: Operand) -> tuple[list[int], list[int]
     batch = [i for i in product.spatial if all(is_index(read, i) for read in product.reads)]
     others = [read for read in product.reads if read is not operand]
     rows = [i for i in product.spatial if operand.varies(i) and not any(is_index(read, i) for read in others)]
-    return batch, sorted(rows, key=product.extent)  # the longest is blocked
+    return batch, sorted(rows, key=product.extent)  # the longest axis is blocked
 
 
 def _axes_for_results(product: BlockInfo, axes: list[int], end: BlockInfo) -> list[int]:
-    """Return the axes of the consumer of a product that go through results as these do; none if it has others."""
+    """Return the axes of a product's consumer that index the results as these axes do; empty if one has no such
+    axis."""
     if end is product:
         return axes
     taken = next((read for read in end.reads if read.buffer.same_as(product.store.buffer)), None)
@@ -135,9 +137,9 @@ def _axes_for_results(product: BlockInfo, axes: list[int], end: BlockInfo) -> li
 
 
 def _leading_to(infos: Sequence[BlockInfo | None], end: BlockInfo, axes: list[int]) -> list[BlockInfo]:
-    """Return the blocks that can be computed for each value of the axes of the last one, as far as they are needed
-    there, the last one first; what others need, too, or all values share, is computed before. Empty if that is not
-    known of a block."""
+    """Return the blocks that can be computed inside the given axes of the last block, as far as it needs their results,
+    the last block first. Results that other blocks need, or that all iterations share, are computed before. Return no
+    blocks if this cannot be decided for one of them."""
     found: list[BlockInfo] = []
     dimensions: dict[ir.Buffer, list[int | None]] = {}
     common: set[ir.Buffer] = set()
@@ -168,15 +170,15 @@ def _is_axis(info: BlockInfo, index: Any) -> bool:
 
 
 def _dimension(indices: Sequence[Any], variable: ir.Var) -> int | None:
-    """Return the dimension that a variable is the index of, if it is in no other one."""
+    """Return the only dimension whose index contains a variable, if that index is the variable."""
     using = [n for n, index in enumerate(indices) if coefficient(index, variable) != 0]
     is_index = len(using) == 1 and isinstance(indices[using[0]], ir.Var)
     return using[0] if is_index else None
 
 
 def _block_size(plan: _Plan, target: _core.Target) -> int | None:
-    """Return as many rows as leave intermediate results in L2; None if they stay there anyway, or never, or if that
-    does not matter: long reductions take longer than loading their operands."""
+    """Return the largest number of rows with which intermediate results fit in L2. Return None if they fit in L2
+    without blocking or with no block size, or if reductions are so long that loading their operands does not matter."""
     end, made = plan.end, [each.store.buffer for each in plan.before]
     held = max((size_of(buffer) or 0) * width_of(buffer.dtype) for buffer in made)
     if held <= target.l2_bytes * NEAR_L2_SHARE:

@@ -1,4 +1,4 @@
-"""Row fusion of chained blocks (softmax, normalizations): all blocks of a row while it is in L1."""
+"""Row fusion of chained blocks (softmax, normalizations): all blocks process a row while the row is in L1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
 def fuse_rows(schedule: Schedule, blocks: list[BlockRV], output: BlockRV, target: _core.Target, sizes: Sizes) -> None:
-    """Compute the blocks that lead to an output row by row, if a reduction is among them."""
+    """Compute the producers of an output row by row, if there is a reduction among them."""
     loops = schedule.get_loops(output)
     lanes = target.vector_bits // 32
     if len(loops) < 2 or not is_plain(schedule, loops) or not is_spatial(schedule.get(output)):
@@ -59,8 +59,8 @@ def _is_short(schedule: Schedule, block: BlockRV, lanes: int) -> bool:
 
 
 def _depends_on_row(schedule: Schedule, block: BlockRV, row: LoopRV) -> bool:
-    """Whether a consumer in the row reads other results than in other rows: what all rows share is computed once,
-    before them."""
+    """Whether different rows read different results of a block; results that all rows share are computed once, before
+    the rows."""
     written, of_rows = schedule.get(block).writes[0].buffer, schedule.get(row).loop_var
     for consumer in schedule.get_consumers(block):
         info = block_info(schedule, consumer)

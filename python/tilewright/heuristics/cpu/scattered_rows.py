@@ -1,4 +1,4 @@
-"""Sums that are added to rows of a result which data select: products over formats of sparse matrices."""
+"""Scattered sums: data select the rows of a result to which a block adds, as in products over sparse matrix formats."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.numpy_dtype import numpy_dtype
 
-#: bytes of a cache line: threads that share columns write lines of their own
+#: bytes of a cache line: threads that share columns must write different lines
 LINE = 64
-#: copies of a result at most, into which threads sum
+#: maximum number of copies of a result, to each of which one thread adds
 MOST_COPIES = 8
-#: steps for each element of a result from which on copies of it pay
+#: number of steps per element of a result from which on copies pay
 STEPS_OF_COPIES = 2
 
 
 def run_updates_in_parallel(schedule: Schedule, block: BlockRV, adds_copies: bool) -> None:
-    """Run the outermost loop around a block in parallel, where the block adds to what another one has initialized and
-    what it reads is selected by indices: products over formats with rows of fixed lengths. So does a block that adds
-    copies (:func:`sum_in_copies`)."""
-    # Asked before the loops: other programs' traces stay as they are.
+    """Run the outermost loop around a block in parallel, if the block adds to a buffer that another block has
+    initialized and indices select what it reads, as in formats with fixed row lengths. Blocks that add up copies
+    (:func:`sum_in_copies`) run in parallel, too."""
+    # Checked before get_loops(), which would change other programs' traces.
     if not adds_copies and not _adds_to_selected(schedule.get(block)):
         return
     loops = schedule.get_loops(block)
@@ -34,11 +34,11 @@ def run_updates_in_parallel(schedule: Schedule, block: BlockRV, adds_copies: boo
 
 
 def share_columns(schedule: Schedule, block: BlockRV, target: _core.Target) -> bool:
-    """Give threads panels of the columns of a result to whose rows several steps add, as those of CSC and COO do: each
-    thread runs through all nonzeros, for columns of its own.
+    """Give each thread a panel of the columns of a result to whose rows several steps add, as in CSC and COO: each
+    thread processes all nonzeros, for its own columns.
 
     Returns:
-        Whether there are panels: a result of few columns stays as it is.
+        Whether there are panels; a result with few columns is not changed.
     """
     if (found := columns_of(schedule, block)) is None:
         return False
@@ -57,13 +57,13 @@ def share_columns(schedule: Schedule, block: BlockRV, target: _core.Target) -> b
 
 
 def sum_in_copies(schedule: Schedule, block: BlockRV, target: _core.Target) -> bool:
-    """Let each thread add its part of the steps to a copy of the result, where data select the elements and no columns
-    keep threads apart, as in SpMV over COO and CSC; then all add up the copies.
+    """Let each thread add its part of the steps to its own copy of the result and then sum all copies, if data select
+    the elements and there are no columns to divide among threads, as in SpMV over COO and CSC.
 
-    Copies take time in proportion to the result, which formats of sparse matrices have less of than of nonzeros.
+    Copies take time in proportion to the size of the result, which is smaller than the number of nonzeros.
 
     Returns:
-        Whether there are copies. The block itself is what adds them up then.
+        Whether there are copies. If so, `block` is now the block that sums the copies.
     """
     if not _selects_what_it_adds_to(schedule.get(block)):
         return False
@@ -92,8 +92,8 @@ def _factored(schedule: Schedule, block: BlockRV, count: int) -> BlockRV:
 
 
 def columns_of(schedule: Schedule, block: BlockRV) -> tuple[list[BlockRV], LoopRV] | None:
-    """Return the loop over the columns of a result to whose rows several steps add, and the blocks around it, `block`
-    first; None where there is no such loop."""
+    """Return the loop over the columns of a result to whose rows several steps add, preceded by the blocks around it,
+    `block` first; None if there is no such loop."""
     if not _selects_what_it_adds_to(schedule.get(block)):
         return None
     levels = [block]
@@ -106,7 +106,7 @@ def columns_of(schedule: Schedule, block: BlockRV) -> tuple[list[BlockRV], LoopR
 
 
 def move_outermost(schedule: Schedule, levels: Sequence[BlockRV], loop: LoopRV) -> None:
-    """Move a loop of the last one of these blocks, each of which is inside of the one before, out of all of them."""
+    """Move a loop of the last of these nested blocks out of all of them."""
     for level in reversed(levels):
         outer = schedule.get_loops(level)[0]
         if not schedule.get(outer).same_as(schedule.get(loop)):
@@ -116,7 +116,7 @@ def move_outermost(schedule: Schedule, levels: Sequence[BlockRV], loop: LoopRV) 
 
 
 def serial_updates(function: ir.PrimFunc) -> list[str]:
-    """Return what to say of blocks that run in one thread since their steps may add to the same rows."""
+    """Return notes on the blocks that run in one thread because several steps may add to the same row."""
     return [
         f"block '{block.name_hint}' runs in one thread: several of its steps may add to one row of "
         f"'{block.writes[0].buffer.name}'. Store the matrix in a format with each row once (CSR, DCSR, ELL, SELL, hyb "
@@ -127,7 +127,7 @@ def serial_updates(function: ir.PrimFunc) -> list[str]:
 
 
 def _outermost_blocks(function: ir.PrimFunc) -> Iterator[ir.Block]:
-    """The blocks of the root block around which no loop is parallel."""
+    """Yield the blocks in the root block that are not inside a parallel loop."""
     root = getattr(function.body, "block", None)
     pending: list[Any] = [] if root is None else [root.body]
     while pending:
@@ -141,14 +141,15 @@ def _outermost_blocks(function: ir.PrimFunc) -> Iterator[ir.Block]:
 
 
 def _adds_to_selected(node: ir.Block) -> bool:
-    """Whether a block adds to what another one has initialized, and data select what it reads or writes."""
+    """Whether a block adds to a buffer that another block has initialized, and data select what it reads or writes."""
     if node.init is not None or not _updated(node):
         return False
     return any(buffers_in(side.min) for region in [*node.reads, *node.writes] for side in region.region)
 
 
 def _selects_what_it_adds_to(node: ir.Block) -> bool:
-    """Whether steps of a reduction select the elements that they add to: several of them the same one, perhaps."""
+    """Whether data select the elements to which the steps of a reduction add, so that several steps may add to one
+    element."""
     if node.init is not None or len(_updated(node)) != 1:
         return False
     found = False

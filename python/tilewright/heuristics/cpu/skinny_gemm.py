@@ -1,16 +1,16 @@
-"""Skinny GEMM: a small left operand times a matrix that exceeds L2. Each row of the large one is read contiguously, for
-some steps of the reduction at a time, and accumulators are added to the results.
+"""Skinny GEMM: a small left operand times a matrix that exceeds L2. Rows of the matrix are read contiguously, for a
+part of the reduction at a time, and accumulators are added to the results after each part.
 
     for k_0, j_0:                           k_0: parts of the reduction, of 64 to 128 steps
-        panel[k_1, j_1] = B[k, j]           if there are enough rows: it fits in L1
+        panel[k_1, j_1] = B[k, j]           if there are enough rows; fits in L1
         for i_0:
             sums[i_1, j_1] = 0              in registers
             for k_1: sums[i_1, j_1] += A[i, k] * panel[k_1, j_1]
             C[i, j] += sums[i_1, j_1]
 
-A tile that goes through all of the reduction would touch a page for each row of the matrix, again for each panel of
-columns. Without the copy, rows of a panel are far apart, so that few sets of L1 hold it, and in unaligned arrays, as
-NumPy's, each of its vectors crosses two lines.
+A tile that runs through the whole reduction would touch one page for each row of the matrix, again for each panel of
+columns. Without the copy, the rows of a panel are far apart: they map to few sets of L1, and in unaligned arrays, as
+NumPy's, each of their vectors crosses two cache lines.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tilewright.schedule import BlockRV, LoopRV
 
 
 def schedule_skinny_gemm(match: Match) -> bool:
-    """Schedule a skinny GEMM; return whether it is one."""
+    """Schedule a skinny GEMM; return whether the block is one."""
     schedule, info, target, sampler = match.schedule, match.info, match.target, match.sampler
     tile = _tile(match, SKINNY_VECTORS) or _tile(match)
     steps = _steps(info, SKINNY_STEPS)
@@ -80,7 +80,7 @@ def schedule_skinny_gemm(match: Match) -> bool:
     if copies:
         _copy_panel(match, matrix, tile, sums, column)
     elif info.bytes_read(matrix) > L3_SHARE_BYTES and tile.columns * width >= SKINNY_PREFETCH_BYTES:
-        # The hardware does not prefetch parts of rows that are far apart; short ones are too many to prefetch.
+        # The hardware does not prefetch parts of rows that are far apart. Short parts are too many to prefetch.
         try_step(schedule.prefetch_at, column, sums, number_of_read(schedule, sums, matrix.buffer), 1)
     for block in (info.block, begin):
         vectorize_last(schedule, schedule.get_loops(block)[len(outer) + 3 :])
@@ -96,7 +96,7 @@ def _matrix(info: BlockInfo, tile: RegisterTile) -> Operand:
 
 
 def _copy_panel(match: Match, matrix: Operand, tile: RegisterTile, sums: BlockRV, column: LoopRV) -> None:
-    """Copy a part of a panel before its rows are used."""
+    """Copy a part of a panel before the rows of the left operand use it."""
     schedule = match.schedule
     panel = copy_operand(schedule, sums, matrix.buffer)
     schedule.compute_at(panel, column)
@@ -106,7 +106,7 @@ def _copy_panel(match: Match, matrix: Operand, tile: RegisterTile, sums: BlockRV
 
 
 def _steps(info: BlockInfo, best: int) -> int | None:
-    """Return a divisor of the length of the reduction that is near the best one."""
+    """Return a divisor of the length of the reduction close to `best`, or None."""
     length = info.extent(info.reduced[-1])
     ways = [steps for steps in range(SKINNY_FEWEST_STEPS, SKINNY_MOST_STEPS + 1) if length % steps == 0]
     if info.size(info.reduced) < SKINNY_REDUCTION or not ways:
@@ -115,7 +115,8 @@ def _steps(info: BlockInfo, best: int) -> int | None:
 
 
 def _tile(match: Match, vectors: int | None = None) -> RegisterTile | None:
-    """Return the best tile, of so many vectors, if the product is a skinny GEMM with a large matrix."""
+    """Return the best tile, with `vectors` vectors if given; None if the product is not a skinny GEMM with a large
+    matrix."""
     info, target = match.info, match.target
     even = [
         tile
@@ -137,14 +138,14 @@ def _tile(match: Match, vectors: int | None = None) -> RegisterTile | None:
 
 
 def _work(info: BlockInfo, tile: RegisterTile) -> float:
-    """Loads per multiply-add, with those of tails that compute nothing."""
+    """Return the loads per multiply-add, including those of tails that compute nothing."""
     done = math.prod(math.ceil(info.extent(i) / size) * size / info.extent(i) for i, size in tile.rows)
     return done * (tile.height + tile.vectors) / (tile.height * tile.vectors)
 
 
 def _panels_at_a_time(match: Match, tile: RegisterTile, steps: int) -> int:
-    """Return the panels that one thread goes through for each part of the reduction: its share of them, or as many as
-    have that part in L2."""
+    """Return how many panels one thread processes for each part of the reduction: its share of the panels, or as many
+    as fit in L2 for that part."""
     info, target = match.info, match.target
     panels = math.ceil(info.extent(tile.axis) / tile.columns)
     one = steps * tile.columns * info.store.width

@@ -1,8 +1,8 @@
 """Reductions over a window that slides along the results: depthwise convolutions.
 
-What the windows of a tile of results share is loaded once for all of them: the whole reduction of a tile is unrolled,
-so that its loads are visible. Padding is no copy either: a tile's padded elements are made where they are used, and
-stay in registers.
+The reduction of a tile is unrolled completely, so that elements which several windows of the tile share are loaded
+once. Padding needs no copy either: the padded elements of a tile are computed where they are used, and stay in
+registers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewright.heuristics.parameters import WINDOW_TERMS
 
 @dataclass(frozen=True)
 class _Window:
-    """A spatial axis and the reduced one that moves along it: an index moves by `step` and by `apart` for a step."""
+    """A spatial axis and a reduction axis that move the same index: by `step` and by `apart` per step."""
 
     spatial: int
     reduced: int
@@ -30,7 +30,7 @@ class _Window:
 
 
 def window_tiles(info: BlockInfo, target: _core.Target) -> list[RegisterTile]:
-    """Return tiles for a reduction over windows, that of the best estimate first; none for another reduction."""
+    """Return tiles for a reduction over windows, the best estimate first; empty for other reductions."""
     windows = _windows(info)
     terms = info.size(info.reduced)
     lanes = info.lanes(target)
@@ -59,8 +59,8 @@ def window_tiles(info: BlockInfo, target: _core.Target) -> list[RegisterTile]:
 
 
 def _windows(info: BlockInfo) -> list[_Window] | None:
-    """One for each axis of the reduction, which moves an index of one operand together with a spatial axis; None if an
-    axis of the reduction does not."""
+    """Return a window for each reduction axis, which must move an index of one operand together with a spatial axis;
+    None if a reduction axis does not."""
     found: list[_Window] = []
     for reduced in info.reduced:
         window = _window(info, reduced) if info.axes[reduced].is_fixed else None
@@ -82,7 +82,7 @@ def _window(info: BlockInfo, reduced: int) -> _Window | None:
 
 
 def _cycles(info: BlockInfo, windows: list[_Window], steps: tuple[int, ...], lanes: int) -> float:
-    """For all tiles: multiply-adds, loads, and a store for each accumulator."""
+    """Return the cycles of all tiles: multiply-adds, loads, and one store for each accumulator."""
     accumulators, terms = math.prod(steps), info.size(info.reduced)
     shared, apart = steps[-1], steps[-1] * terms
     for window, size in zip(windows, steps, strict=False):
@@ -94,7 +94,7 @@ def _cycles(info: BlockInfo, windows: list[_Window], steps: tuple[int, ...], lan
 
 
 def _count(info: BlockInfo, windows: list[_Window], steps: tuple[int, ...], lanes: int) -> float:
-    """Tiles, where a tail counts for what it takes."""
+    """Return the number of tiles; a tail counts as the fraction of a tile's time that it takes."""
     sizes = {window.spatial: size for window, size in zip(windows, steps, strict=False)}
     count = 1.0
     for i in info.spatial:

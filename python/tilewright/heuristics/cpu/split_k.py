@@ -1,5 +1,5 @@
-"""Split-K: long reductions of a contraction in parts, an axis of partial results that are added up at the end: so that
-what the tiles of one part share stays in L2, or so that few accumulators do not wait for one another."""
+"""Split-K: a long reduction is split into parts, whose partial results are added at the end. The operands that the
+tiles of a part share then stay in L2, or more accumulators keep multiply-adds from waiting for each other."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tilewright.schedule import LoopRV
 
 
 def split_reduction(match: Match) -> BlockInfo:
-    """Return the contraction that makes the parts of a long reduction.
+    """Return the contraction that computes the parts of a long reduction.
 
-    The block that adds the parts up takes its place, and is found as the block that it was.
+    The block that adds the partial results replaces the original block and keeps its handle.
     """
     info = match.info
     tile = register_tiles(info, match.target)[0]
@@ -38,8 +38,8 @@ def split_reduction(match: Match) -> BlockInfo:
 
 
 def _parts_of_one_axis(match: Match, columns: Operand, width: int) -> BlockInfo:
-    """Parts of as many steps as leave the columns of a tile in L2, with the rows that pass over them, if all steps do
-    not."""
+    """Split one reduction axis into parts, if the whole reduction is too long for L2: a part has as many steps as keep
+    the columns of a tile, and the rows that are multiplied by them, in L2."""
     info = match.info
     last = info.reduced[0]
     length, uses = info.extent(last), [info.uses(read) for read in info.reads]
@@ -55,8 +55,8 @@ def _parts_of_one_axis(match: Match, columns: Operand, width: int) -> BlockInfo:
 
 
 def _part_per_axis_value(match: Match, columns: Operand, tile: RegisterTile) -> BlockInfo:
-    """One of several axes of the reduction becomes the parts, if the columns of a tile take too much of L2 for all
-    steps, and not for those of a part."""
+    """Make each value of one of several reduction axes a part, if the columns of a tile exceed L2's share for the whole
+    reduction but not for one part."""
     info = match.info
     if any(columns.varies(i) for i in info.spatial if i != tile.axis):
         return info
@@ -74,7 +74,7 @@ def _part_per_axis_value(match: Match, columns: Operand, tile: RegisterTile) -> 
 
 
 def split_accumulators(match: Match) -> BlockInfo:
-    """Return the contraction that makes several accumulators of each result, if the best tile has so few of them that
+    """Return the contraction with several accumulators for each result, if the best tile has so few accumulators that
     each step waits for the one before."""
     info = match.info
     tile = register_tiles(info, match.target)[0]
@@ -96,11 +96,11 @@ def split_accumulators(match: Match) -> BlockInfo:
 def _factor_parts(match: Match, parts: LoopRV) -> BlockInfo:
     schedule, info = match.schedule, match.info
     partial = schedule.rfactor(parts, 0)
-    # Loops in the order of the axes: the parts come first.
+    # Order the loops as the axes: the parts come first.
     for block in (partial, info.block):
         own = schedule.get_loops(block)
         schedule.reorder(own[len(info.spatial)], *own[: len(info.spatial)])
     made = block_info(schedule, partial)
-    # What has a loop for each axis before has so after, too.
+    # rfactor keeps one loop for each axis, so the partial block has a BlockInfo as well.
     assert made is not None
     return made

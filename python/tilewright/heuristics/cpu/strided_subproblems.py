@@ -1,8 +1,9 @@
-"""Conditions that hold for one residue of an axis (`(h + rh) % 2 == 0`, between the pixels that a transposed
-convolution spreads): such axes are split into strided sub-problems, one for each residue.
+"""Conditions that hold for one residue of an axis (`(h + rh) % 2 == 0`, between the spread pixels of a transposed
+convolution): such an axis is split into strided sub-problems, one for each residue.
 
-In a tile of a sub-problem all terms are zero or none is, and what is zero is skipped. Axes along which results are
-contiguous stay whole: vectors run along another axis there, and results of a sub-problem would be strided."""
+In a tile of a sub-problem, either all terms are zero or none is, and the zero ones are skipped. Axes along which
+results are contiguous are not split, because results of a sub-problem would be strided; vectors run along another axis
+then."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tilewright.schedule import BlockRV, Schedule
 
 
 def split_strided_subproblems(schedule: Schedule, blocks: list[BlockRV]) -> None:
-    """Split the axes of reductions whose terms are zero for all but one residue."""
+    """Split the reduction axes whose terms are zero for all but one residue."""
     for block in blocks:
         node = schedule.get(block)
         axes = list(node.iter_vars)
@@ -45,7 +46,7 @@ def _extent(axis: ir.IterVar) -> int:
 
 
 def interleaved_results(info: BlockInfo) -> dict[int, int]:
-    """Return the strides of results by dimension, where the residues together fill it."""
+    """Return the strides of results by dimension, for dimensions that the residues fill together."""
     found = {}
     for dimension, index in enumerate(info.store.indices):
         residues = [i for i in info.residue_axes if coefficient(index, info.axes[i].var) == 1]
@@ -56,7 +57,7 @@ def interleaved_results(info: BlockInfo) -> dict[int, int]:
 
 
 def residue_index_map(rank: int, steps: Mapping[int, int]) -> ir.IndexMap:
-    """Return the map to the residues, then all axes in their order."""
+    """Return the index map that moves the residues to the front; the other axes keep their order."""
     return index_map(
         rank,
         lambda v: [

@@ -38,8 +38,8 @@ def is_bound(schedule: Schedule, block: BlockRV) -> bool:
 
 
 def bind_block(schedule: Schedule, block: BlockRV, threads: int) -> None:
-    """Bind as many outer loops of a block as have independent iterations; where several steps add to one row, the loop
-    over columns; without such loops, use one thread."""
+    """Bind as many outer loops of a block as have independent iterations. If several steps add to one row, bind the
+    loop over columns. If there are no such loops, use one thread."""
     loops = schedule.get_loops(block)
     for count in range(len(loops), 0, -1):
         if all_or_nothing(schedule, partial(bind_elements, loops=loops[:count], threads=threads)):

@@ -1,4 +1,4 @@
-"""Resource limits of a block of threads: the smaller ones of the target and of the device, if there is one."""
+"""Resource limits of a block of threads: the smaller of the target's and the device's limits, if there is a device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(target: _core.Target) -> Limits:
-    """Return the limits of a target, and of the device of this machine if that has smaller ones."""
+    """Return the limits of a target, or those of this machine's device where they are smaller."""
     # 0: the target does not specify the limit.
     threads, shared = target.max_threads_per_block or 1 << 10, target.max_shared_memory_per_block
     device = _core.opencl_limits() if target.kind == "opencl" else None

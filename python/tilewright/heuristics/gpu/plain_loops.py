@@ -1,4 +1,4 @@
-"""Blocks for statements that stand in none: primitives schedule blocks, and only kernels can access device memory.
+"""Put statements outside of any block into blocks: primitives schedule blocks, and only kernels access device memory.
 
     for i, j in T.grid(4, 6):          for i, j in T.grid(4, 6):
         B[i, j] = A[i, j] * 2.0   =>       with T.block("B"):
@@ -18,7 +18,7 @@ from tilewright.support.changed_nodes import with_fields
 
 
 def with_blocks(function: ir.PrimFunc) -> ir.PrimFunc:
-    """Return the function with each statement in a block; the function itself if all of them are."""
+    """Return the function with each statement in a block; return `function` itself if all of them are."""
     realize: Any = function.body if isinstance(function.body, ir.BlockRealize) else None
     if realize is not None and realize.block.iter_vars:
         return function
@@ -42,7 +42,7 @@ def _in_blocks(statement: Any) -> Any:
             same = all(new is old for new, old in zip(parts, statement.seq, strict=True))
             return statement if same else _core.seq(parts)
         case ir.AssertStmt() | ir.Allocate() | ir.DeclBuffer() | ir.AttrStmt():
-            # Checks and declarations are the host's.
+            # Checks and declarations run on the host.
             return _around(statement)
         case ir.LetStmt() if not _nodes(statement.value, ir.BufferLoad):
             return _around(statement)
@@ -59,7 +59,7 @@ def _around(statement: Any) -> Any:
 
 
 def _block_of(statement: Any) -> Any:
-    """Make a block under the outer loops whose variables identify what every store below them writes to."""
+    """Make a block inside the outer loops whose variables index every store below them."""
     loops: list[ir.For] = []
     body = statement
     while _is_plain_loop(body, loops) and _identifies(body.loop_var, body.body):
