@@ -85,8 +85,8 @@ FIELD_WORDS = {
 FIELD_WORD = re.compile("|".join(rf"\b(?P<w{n}>{words})\b" for n, words in enumerate(FIELD_WORDS)), re.IGNORECASE)
 # Code in texts, and names that stored programs, records and scripts use: values of `schedule=`, fields, locals.
 _CODE = re.compile(
-    r"`[^`\n]+`|['\"](?:as written|by rules|spending|drawing|attempts|turned)['\"]|report\.spending|(?<=[.:])attempts\b"
-    r"|\battempts(?= = 0|: int)|An attempt to prove"
+    r"`[^`\n]+`|['\"](?:as written|by rules|spending|drawing|attempts|turned)['\"]"
+    r"|(?:report|tilewright)\.spending|(?<=[.:])attempts\b|\battempts(?= = 0|: int)|An attempt to prove"
 )
 
 #: Python whose docstrings say what they are about

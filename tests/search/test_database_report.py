@@ -11,7 +11,7 @@ from tests.search.programs import Product
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.database.session_notes import keep_finals, reference_seconds
+from tilewright.database.session_notes import store_finals, update_reference_seconds
 from tilewright.report.database_report import FINALS, ONE_CALL, SEARCH, WRITTEN, report_on
 from tilewright.report.page import page
 from tilewright.report.target_names import short_targets
@@ -272,7 +272,7 @@ def finals_of(path, times, *, winner=0, heuristic=""):
     finals = [(kind, 0 if at is None else ids[at], seconds, ratio) for kind, at, seconds, ratio in times]
     store.commit_finals(key, target, ids[winner], [times[0][2]], ids[-1])
     if len(finals) > 1:
-        keep_finals(store, key, target, {"finals": finals, "last_record": ids[-1]}, heuristic)
+        store_finals(store, key, target, {"finals": finals, "last_record": ids[-1]}, heuristic)
     return store, key, target, ids
 
 
@@ -304,7 +304,7 @@ def test_finals_that_kept_their_winner_alone(tmp_path):
     """Files of earlier versions: no time of the search stands beside one of the finals."""
     path = tmp_path / "records.db"
     store, key, target, _ = finals_of(path, [("trial", 1, 1.30e-3, (1.0, 1.0, 1.0))], winner=1)
-    reference_seconds(store, key, target, 7e-3)
+    update_reference_seconds(store, key, target, 7e-3)
     (task,) = report_on(path).tasks
     assert [(best.number, best.seconds) for best in task.best] == [(2, 1.30e-3), (1, None), (3, None)]
     assert [(each.name, each.seconds, each.series) for each in task.baselines] == [(WRITTEN, 7e-3, ONE_CALL)]

@@ -10,7 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright.meta_schedule import Profiler
-from tilewright.report.spending import BESIDE, PartTimes, everything, time_table
+from tilewright.report.profiler import CONCURRENT, PartTimes, time_table, total_seconds
 
 
 def test_names_are_summed_and_shares_shown():
@@ -52,7 +52,7 @@ def test_a_block_that_raises_counts():
 
 
 def parts_of(seconds):
-    return {name: spent for name, spent in seconds.items() if name != "Total" and not name.startswith(BESIDE)}
+    return {name: spent for name, spent in seconds.items() if name != "Total" and not name.startswith(CONCURRENT)}
 
 
 def test_stored_times_of_earlier_versions_are_read():
@@ -72,10 +72,10 @@ def test_the_parts_of_a_search_add_up_to_all_of_it():
     assert {"preparing", "inputs", "sampling", "lowering", "recording", "measuring", "showing", "other"} <= set(parts)
     assert result.seconds["drawing"] == parts["sampling"] + parts.get("reporting", 0.0)
     assert all(spent >= 0 for spent in parts.values())
-    assert sum(parts.values()) == pytest.approx(everything(result.seconds))
+    assert sum(parts.values()) == pytest.approx(total_seconds(result.seconds))
     assert 0.9 * elapsed - 0.1 < sum(parts.values()) <= elapsed
     assert parts["other"] < 0.5 * elapsed and parts["showing"] >= 0.02
-    beside = {name for name in result.seconds if name.startswith(BESIDE)}
+    beside = {name for name in result.seconds if name.startswith(CONCURRENT)}
     assert beside == {"beside/building", "beside/checking", "beside/measuring"}
     assert result.seconds["beside/measuring"] >= parts["measuring"] + parts.get("finals", 0) - 1e-3
     assert result.seconds["beside/building"] > 0
@@ -107,7 +107,7 @@ def test_a_session_has_the_published_scopes(tmp_path):
 
 
 def test_sessions_are_put_together():
-    table = time_table("both", [{"Total": 10.0, "a": 4.0}, {"a": 1.0, "b": 4.0, f"{BESIDE}c": 7.0}])
+    table = time_table("both", [{"Total": 10.0, "a": 4.0}, {"a": 1.0, "b": 4.0, f"{CONCURRENT}c": 7.0}])
     assert table.rows == (
         ("Total", "15 s", "100%"),
         ("a", "5 s", "33%"),

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from tilewright.search import FormatsResult, Space, TuneResult
 
 INTERRUPTED = 130
-#: Tables that are not shown in a terminal are not folded to a width that nobody sees.
+#: width of tables that are not printed to a terminal, so that they are not wrapped
 WIDTH_OF_FILES = 160
 
 
-#: Where `tilewright tune` writes by default: the folder, and the file of records in it.
+#: default output of `tilewright tune`: the folder, and the name of the database in it
 OUT, DATABASE_NAME = Path("out"), "tilewright.db"
 RECORDS = str(OUT / DATABASE_NAME)
 
-#: why a search ended before its trials
+#: descriptions of why a search ended before its number of trials
 ENDS = {
     "patience": "as many trials as --patience says found nothing faster",
     "target": "a candidate is as fast as --target-seconds says",
@@ -47,10 +47,10 @@ ENDS = {
 
 
 class Commands(TyperGroup):
-    """What ends a command too early becomes a message and a non-zero exit status; a traceback of ours helps nobody."""
+    """Report errors as a message and a non-zero exit status, without a traceback of Tilewright."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command."""
+        """Run the command."""
         early_interrupts.end()
         try:
             with early_interrupts.recognized(), warnings.catch_warnings():
@@ -61,7 +61,7 @@ class Commands(TyperGroup):
                     else shown(text, kind, *place)
                 )
                 answer = super().invoke(ctx)
-            sys.stdout.flush()  # a full disk behind it shows here
+            sys.stdout.flush()  # reports a full disk here
             return answer
         except Error as error:
             print(f"error: {with_place(error)}", file=sys.stderr)
@@ -69,12 +69,13 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:  # the reader has seen enough
+        except BrokenPipeError:  # the reader closed the pipe
             raise
         except OSError as error:
             what = f"{error.filename}: " if error.filename else ""
             print(f"error: {what}{error.strerror or error}", file=sys.stderr)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what could not be written is not tried again at the end
+            # Keeps Python from flushing the rest to the closed pipe at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             raise typer.Exit(1) from None
         except Exception as error:
             if type(error).__module__.startswith("typer.") or os.environ.get("TILEWRIGHT_TRACEBACK"):
@@ -126,14 +127,15 @@ CostModelName = Annotated[
 
 
 def console() -> Console:
-    """Where tables go; rich honors NO_COLOR and outputs that are no terminal by itself."""
+    """Return the console for tables; rich honors NO_COLOR and non-terminal outputs by itself."""
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_FILES)
 
 
 def parse_sizes(texts: list[str]) -> dict[str, float]:
-    """ "n=1000", "n=1000,alpha=1.5": numbers by name, or by the label of one of several sizes of a name ("n#0.1")."""
+    """Parse "n=1000" or "n=1000,alpha=1.5": numbers by name, or by the label of one of several sizes of a name
+    ("n#0.1")."""
     sizes: dict[str, float] = {}
     for part in (part.strip() for text in texts for part in text.split(",")):
         name, _, value = part.partition("=")
@@ -150,7 +152,7 @@ def parse_sizes(texts: list[str]) -> dict[str, float]:
 
 
 def sizes_for(spaces: list[NamedSpace], sizes: dict[str, float]) -> dict[str, dict[str, float]]:
-    """For each space, by its name, those of the sizes that its program leaves open."""
+    """Return for each space, by name, the sizes that its program has."""
     from tilewright.support import limits
     from tilewright.task.task import open_sizes_of
 
@@ -167,10 +169,10 @@ def sizes_for(spaces: list[NamedSpace], sizes: dict[str, float]) -> dict[str, di
 
 
 def need_sizes(each: NamedSpace, given: dict[str, float]) -> None:
-    """What a program is tuned for has to be said, of each size that it leaves open.
+    """Check that each symbolic size of a program has a value.
 
     Raises:
-        tilewright.ArgumentError: it is not.
+        tilewright.ArgumentError: a size has no value.
     """
     from tilewright.task.task import open_sizes_of, sizes_of
 
@@ -188,7 +190,7 @@ def need_sizes(each: NamedSpace, given: dict[str, float]) -> None:
 def check_numbers(
     trials: int, threads: int, seed: int, patience: int | None, seconds: float | None, target_seconds: float | None
 ) -> None:
-    """Refuses numbers that no search can have, by the names of their options."""
+    """Refuse numbers that no search can have, naming their options."""
     from tilewright.support import limits
 
     limits.whole("--trials", trials, 1, "at least 1 candidate has to be measured")
@@ -201,8 +203,8 @@ def check_numbers(
 
 
 def command_for(context: typer.Context, **changed: Any) -> str:
-    """Return the command that is running with some of its options changed, these first. None or False omits an option;
-    options that have their default values are not written."""
+    """Return the running command with some options changed, which come first. None or False omits an option; options
+    with default values are omitted."""
     words = ["tilewright", str(context.info_name), str(context.params["file"])]
     for option in sorted(context.command.params, key=lambda each: each.name not in changed):
         name = str(option.name)
@@ -274,7 +276,7 @@ def tune(
 
     chosen = spaces_of_script(load_script(file), file, space, program, heuristic_space)
     sizes_of = sizes_for(chosen, given)
-    # What would spoil the end is found out before an hour of tuning, not after it.
+    # Report unusable outputs before an hour of tuning, not after it.
     prepare_folder(out)
     failed = Failures(len(chosen))
     ready = ready_ones(chosen, sizes_of, failed)
@@ -284,10 +286,10 @@ def tune(
     def search(each: NamedSpace, seconds: float | None) -> None:
         shown = None if quiet else "json" if as_json else "auto"
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ReferenceWarning)  # it stands under the table
+            warnings.simplefilter("ignore", ReferenceWarning)  # printed below the table
             own = {"seconds": seconds, "sizes": sizes_of[each.name], "database": records, "progress": shown}
             result = session.tune(each.space, **asked, **own)  # type: ignore[arg-type]
-        assert isinstance(result, TuneResult | FormatsResult)  # of one function
+        assert isinstance(result, TuneResult | FormatsResult)  # the program is a single function
         if result.stop_reason == "canceled":
             say_interrupted(result, kept_in)
             raise typer.Exit(INTERRUPTED)
@@ -295,7 +297,7 @@ def tune(
         report_result(each, result, records, written, None if quiet else more, as_json=as_json)
 
     try:
-        started = time.monotonic()  # what the user's file imports is not the search's
+        started = time.monotonic()  # importing the user's file is not part of the search
         for number, each in enumerate(ready):
             with failed.kept(each):
                 search(each, share_of(seconds, time.monotonic() - started, len(ready), number))
@@ -307,7 +309,7 @@ def tune(
 
 
 def report_formats(each: NamedSpace, result: FormatsResult, written: list[str], *, as_json: bool) -> None:
-    """Print what was found for the formats that a space samples."""
+    """Print the results for the formats that a space samples."""
     if as_json:
         formats = {str(choice): None if choice.why else choice.seconds for choice in result.choices}
         print(json.dumps({"name": each.name, "formats": formats, "written": written}))
@@ -324,10 +326,11 @@ def report_result(
     *,
     as_json: bool,
 ) -> None:
-    """What was found, against what there was before; of a kernel for another processor, how fast it was there.
+    """Print the result of a search and a comparison with its baselines; for a kernel of another processor, its speed
+    there.
 
     Args:
-        more: the command that goes on with more trials; None to say nothing.
+        more: the command that continues with more trials; None to print none.
     """
     from tilewright.search import FormatsResult, report
     from tilewright.timing import format_seconds
@@ -375,7 +378,7 @@ def worker(
 
 
 def ready_ones(chosen: list[NamedSpace], sizes_of: dict[str, dict[str, float]], failed: Failures) -> list[NamedSpace]:
-    """The spaces that can be searched: each size is known, and the peer can be called."""
+    """Return the spaces that can be searched: each size has a value, and the peer can be called."""
     from tilewright.search import report
 
     ready = []
@@ -388,14 +391,14 @@ def ready_ones(chosen: list[NamedSpace], sizes_of: dict[str, dict[str, float]], 
 
 
 class Failures:
-    """Reports what goes wrong with one of several spaces; the others are searched all the same."""
+    """Report errors of one of several spaces and continue with the others."""
 
     def __init__(self, spaces: int) -> None:
         self.spaces, self.count = spaces, 0
 
     @contextlib.contextmanager
     def kept(self, each: NamedSpace) -> Iterator[None]:
-        """An error inside ends this space; the command, where there is no other one."""
+        """Catch an error inside the context if there are other spaces; otherwise let it end the command."""
         try:
             yield
         except Error as error:
@@ -409,18 +412,18 @@ def prepare_folder(folder: Path, option: str = "--out") -> None:
     """Make a folder and check that files can be written to it.
 
     Args:
-        folder: that will be written to.
-        option: that names it.
+        folder: folder that will be written to.
+        option: command-line option that names the folder.
 
     Raises:
-        tilewright.ResourceError: nothing can be written there.
+        tilewright.ResourceError: the folder cannot be written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".tilewright-write-test"
         try:
             probe.write_text("x")
-        finally:  # a full disk has room for the name
+        finally:  # on a full disk, the empty file was created nevertheless
             probe.unlink(missing_ok=True)
     except OSError as error:
         raise ResourceError.of(
@@ -431,7 +434,7 @@ def prepare_folder(folder: Path, option: str = "--out") -> None:
 
 
 def say_interrupted(result: TuneResult | FormatsResult, records: str) -> None:
-    """After Ctrl-C: what is kept, and how to go on."""
+    """Print, after Ctrl-C, what was stored and how to continue."""
     from tilewright.search import FormatsResult
     from tilewright.timing import format_seconds
 
@@ -448,12 +451,12 @@ def say_interrupted(result: TuneResult | FormatsResult, records: str) -> None:
 
 
 def print_interrupted(when: str, kept: str) -> None:
-    """Say when a search was interrupted, and what is kept of it."""
+    """Print when a search was interrupted, and what is stored of it."""
     print(f"interrupted{when}; {kept}, and the same command continues", file=sys.stderr)
 
 
 def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) -> None:
-    """The table, the best schedule, and what was written."""
+    """Print the table, the best schedule, and the written files."""
     from tilewright.search.progress import refusals
     from tilewright.search.spaces import BY_RULES
 
@@ -462,7 +465,7 @@ def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) 
         screen.print(table)
     for remark in summary.remarks:
         print(remark)
-    # Sentences and code go out as they are: rich would fold them, and a folded command cannot be copied.
+    # Print sentences and code without rich: it would wrap them, and a wrapped command cannot be copied.
     for note in summary.result.kernel.notes:
         print(f"note: {note}")
     if summary.warning:
@@ -534,10 +537,10 @@ def show(
 
 
 def best_on_record(program: Any, database: str, *, needed: bool) -> Any:
-    """Return a program with its fastest recorded schedule; None where there is none and none is needed.
+    """Return a program with its fastest recorded schedule; None if there is no record and `needed` is False.
 
     Raises:
-        tilewright.ResourceError: one is needed, and the database has none or cannot be read.
+        tilewright.ResourceError: `needed` is True, and the database has no record or cannot be read.
     """
     from tilewright.database.records import best_of_functions, best_schedule
     from tilewright.task.task import only_function
@@ -559,12 +562,12 @@ def best_on_record(program: Any, database: str, *, needed: bool) -> Any:
 
 
 def print_program(text: str) -> None:
-    """Colored in a terminal, plain text elsewhere."""
+    """Print a program, colored in a terminal, as plain text elsewhere."""
     screen = console()
     if screen.is_terminal and not screen.no_color:
         from rich.syntax import Syntax
 
-        # Lines are not folded, so that what is copied from the terminal is a program, too.
+        # Lines are not wrapped, so that a program copied from the terminal is valid.
         screen.print(Syntax(text, "python", theme="ansi_dark", background_color="default"), soft_wrap=True)
     else:
         print(text)
@@ -633,7 +636,7 @@ def db(
 
     if merge or prune or read or forget_damaged:
         if not is_server(file) and not merge and not read:
-            records.read_database(file)  # nothing is made by pruning
+            records.read_database(file)  # pruning must not create a database
         upkeep.change(file, merge or [], read, prune, forget_damaged=forget_damaged, say=print)
     store = records.read_database(file)
     check_intact(file)
@@ -661,7 +664,7 @@ def show_table(table: Any, *, titled: bool = True) -> None:
     from rich.table import Table
 
     if titled:
-        print(f"\n{table.title}")  # apart, since it would be folded to the width of the table
+        print(f"\n{table.title}")  # printed separately, since rich would wrap it to the width of the table
     listing = Table()
     for number, column in enumerate(table.columns):
         listing.add_column(column, justify="left" if number == 0 else "right", overflow="fold")

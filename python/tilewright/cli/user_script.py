@@ -1,4 +1,4 @@
-"""The file that a user hands to the command line: running it, and finding the programs and spaces it defines."""
+"""Run the user's file, and find the programs and spaces that it defines."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class NamedSpace:
     """A space of a script.
 
     Attributes:
-        name: of the files that its result is exported to.
-        program: the Python expression that stands for its program under the script.
-        space: itself.
+        name: stem of the exported files.
+        program: Python expression that evaluates to the program, such as lib["add"].
+        space: the space.
     """
 
     name: str
@@ -34,10 +34,11 @@ class NamedSpace:
 
 
 def load_script(file: Path) -> ModuleType:
-    """Runs the user's file as a module.
+    """Run the user's file as a module.
 
     Raises:
-        tilewright.ScriptError: there is no such file, or running it raises; the message shows the user's own line.
+        tilewright.ScriptError: the file does not exist, or running it raises an error; the message shows the user's own
+            line.
     """
     if file.is_dir():
         raise ScriptError.of(
@@ -45,11 +46,11 @@ def load_script(file: Path) -> ModuleType:
         )
     if not file.is_file():
         raise ScriptError.of("command/file", f"{file}: no such file", f"the path is relative to {Path.cwd()}")
-    # A name of its own in sys.modules, so that a script called json.py does not stand in for another module.
+    # A distinct name in sys.modules, so that a script called json.py does not replace another module.
     spec = importlib.util.spec_from_file_location(f"tilewright_script_{file.stem}", file.resolve())
     if spec is None or spec.loader is None:
         raise ScriptError.of("command/file", f"{file} is not a Python file", "its name has to end in .py")
-    # Which exception Python raises for it depends on its version.
+    # The exception that Python raises for NUL bytes depends on its version.
     if b"\0" in file.read_bytes():
         raise ScriptError.of(
             "command/file", f"{file} cannot be read as Python: it holds null bytes", "it has to be text in UTF-8"
@@ -91,7 +92,7 @@ def _below(place: str) -> str:
 
 
 def programs_of(script: ModuleType) -> dict[str, Any]:
-    """The programs that a script defines, by name, in the order of their definition."""
+    """Return the programs that a script defines, by name, in the order of their definition."""
     from tilewright import ir
 
     return {
@@ -102,12 +103,10 @@ def programs_of(script: ModuleType) -> dict[str, Any]:
 
 
 def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[str, Any]:
-    """The program called `name`, also a function of a module, or the only one there is."""
+    """Return the program called `name`, which may be a function of a module, or the only program."""
     programs = programs_of(script)
     if not programs:
-        raise ScriptError.of(
-            "command/program", f"{file} defines no program", "a program is a function under @T.prim_func"
-        )
+        raise _no_program(file)
     if name is None:
         if len(programs) == 1:
             return next(iter(programs.items()))
@@ -121,19 +120,17 @@ def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[st
 
 
 def programs_together(script: ModuleType, file: Path, names: Sequence[str] | None) -> Any:
-    """Several programs as one module: these, or all that the script defines and of which a kernel can be made.
+    """Return several programs as one module: those in `names`, or all programs of the script that are not private.
 
     Raises:
-        tilewright.ArgumentError: there is no program of a name, or two kernels would have the same one.
+        tilewright.ArgumentError: a program does not exist, or two kernels would have the same name.
     """
     from tilewright import ir
 
     if names is None:
         chosen = {name: each for name, each in programs_of(script).items() if not _is_private(each)}
         if not chosen:
-            raise ScriptError.of(
-                "command/program", f"{file} defines no program", "a program is a function under @T.prim_func"
-            )
+            raise _no_program(file)
     else:
         chosen = dict(select_program(script, file, name) for name in names)
     functions: dict[str, Any] = {}
@@ -147,23 +144,23 @@ def programs_together(script: ModuleType, file: Path, names: Sequence[str] | Non
             functions[key] = function
     symbols = [f.attrs["global_symbol"] for f in functions.values() if "global_symbol" in f.attrs]
     for key, function in functions.items():
-        # Functions under one name in Python, such as of factories, get the names that they have in the file.
+        # Functions with the same global_symbol, as from a factory, are renamed to their names in the file.
         if symbols.count(function.attrs.get("global_symbol")) > 1:
             functions[key] = function.with_attr("global_symbol", key)
     return ir.IRModule(functions)
 
 
 def check_program(file: Path, name: str, known: Iterable[str], spaces: Iterable[str] = ()) -> None:
-    """Refuses a name that no program of the script has.
+    """Refuse a name that no program of the script has.
 
     Args:
-        file: its name, for messages.
-        name: that should be of a program.
-        known: the programs of the script.
-        spaces: the spaces of the script.
+        file: file name, for messages.
+        name: name of the program.
+        known: names of the script's programs.
+        spaces: names of the script's spaces.
 
     Raises:
-        tilewright.ArgumentError: it has none.
+        tilewright.ArgumentError: no program has this name.
     """
     if name not in (names := list(known)):
         hint = f"{name} is a space: --space {name}" if name in spaces else limits.closest(name, names)
@@ -173,64 +170,88 @@ def check_program(file: Path, name: str, known: Iterable[str], spaces: Iterable[
 def spaces_of_script(
     script: ModuleType, file: Path, only: str | None, program: str | None, heuristic_space: Callable[[Any], Space]
 ) -> list[NamedSpace]:
-    """The spaces of a script, in the order of their definition; then the heuristic ones, of programs without a space:
-    of modules, each of their functions. Functions that are private get none.
+    """Return the spaces of a script in the order of their definition, then heuristic spaces for programs without a
+    space: one for each function of a module. Private functions get none.
 
     Args:
-        script: what was loaded.
-        file: its name, for messages.
-        only: the name of the spaces that are wanted; None for all.
-        program: the name of the program whose spaces are wanted, or of a function of a module; None for all.
-        heuristic_space: makes a space for a program.
+        script: the loaded script.
+        file: file name, for messages.
+        only: name of the wanted spaces; None for all.
+        program: name of the program, or of a function of a module, whose spaces are wanted; None for all.
+        heuristic_space: function that returns a space for a program.
 
     Raises:
-        tilewright.ScriptError: it defines no program.
-        tilewright.ArgumentError: none is called `only`, or no program `program`.
+        tilewright.ScriptError: the script defines no program.
+        tilewright.ArgumentError: no space is called `only`, or no program is called `program`.
     """
     from tilewright.search import Space
 
     written = {id(value): (name, value) for name, value in vars(script).items() if isinstance(value, Space)}
     programs = programs_of(script)
-    found: list[tuple[str | None, str, Space]] = []
+    found: list[_Candidate] = []
     for variable, space in written.values():
-        of = next((name for name, value in programs.items() if value is space.program), None)
-        found.append((of, variable, space))
+        part = next((name for name, value in programs.items() if value is space.program), None)
+        found.append(_Candidate(part, variable, space))
     covered = [space.program for _, space in written.values()]
-    # Private functions are called by others; where there is nothing else, or one is asked for, that is said of it.
+    # Skip private functions unless one is named or there are no others; compiling it then reports why.
     tuned = {name: value for name, value in programs.items() if name == program or not _is_private(value)}
     for name, value in (tuned or programs).items():
         if not any(value is program for program in covered):
-            found += [(part, part, heuristic_space(function)) for part, function in _functions_of(name, value)]
+            found += [
+                _Candidate(part, part, heuristic_space(function)) for part, function in _functions_of(name, value)
+            ]
     if program is not None:
         part = _part_called(file, program, programs)
         spaces = [space.name for _, space in written.values()]
         if part is None:
             check_program(file, program, [*programs, *_parts_of(programs)], spaces)
-        found = [each for each in found if (each[0] == part if part else (each[0] or "").partition("[")[0] == program)]
+        found = [candidate for candidate in found if candidate.belongs_to(program, part)]
     if not found:
-        raise ScriptError.of(
-            "command/program", f"{file} defines no program", "a program is a function under @T.prim_func"
-        )
-    if only is not None and only not in (space.name for _, _, space in found):
-        known = ", ".join(dict.fromkeys(space.name for _, _, space in found))
-        hint = limits.closest(only, [space.name for _, _, space in found], known)
+        raise _no_program(file)
+    names = [candidate.space.name for candidate in found]
+    if only is not None and only not in names:
+        hint = limits.closest(only, names, ", ".join(dict.fromkeys(names)))
         raise ArgumentError.of("command/space", f"{file} has no space called {only}", hint)
-    files = [_file_name(of) if of else space.name for of, _, space in found]
+    files = [_file_name(candidate.part) if candidate.part else candidate.space.name for candidate in found]
     return [
         NamedSpace(
-            # Two spaces of one program must not write to the same files.
-            name if files.count(name) == 1 else f"{name}_{space.name}",
-            of or f"{variable}.program",
-            space,
+            # Two spaces of one program must be exported to different files.
+            name if files.count(name) == 1 else f"{name}_{candidate.space.name}",
+            candidate.part or f"{candidate.variable}.program",
+            candidate.space,
         )
-        for name, (of, variable, space) in zip(files, found, strict=True)
-        if only is None or space.name == only
+        for name, candidate in zip(files, found, strict=True)
+        if only is None or candidate.space.name == only
     ]
 
 
+@dataclass(frozen=True)
+class _Candidate:
+    """A space of a script, before those that the user does not want are removed.
+
+    Attributes:
+        part: Python expression of the program, if the script defines it: a name, or lib["add"].
+        variable: name of the space's variable; `part` for a heuristic space.
+        space: the space.
+    """
+
+    part: str | None
+    variable: str
+    space: Space
+
+    def belongs_to(self, program: str, part: str | None) -> bool:
+        """Whether the space's program is `part`, or if that is None, the program or a function of it."""
+        return self.part == part if part else (self.part or "").partition("[")[0] == program
+
+
+def _no_program(file: Path) -> ScriptError:
+    hint = "a program is a function under @T.prim_func"
+    return ScriptError.of("command/program", f"{file} defines no program", hint)
+
+
 def _functions_of(name: str, program: Any) -> list[tuple[str, Any]]:
-    """What is tuned of a program by itself, with the Python expression that stands for it: the public functions of a
-    module that has several and none called main."""
+    """Return the parts of a program that are tuned separately, with their Python expressions: the public functions of a
+    module that has several and no "main"; otherwise the program itself."""
     from tilewright import ir
 
     if not isinstance(program, ir.IRModule) or len(program.functions) == 1 or "main" in program.functions:
@@ -244,7 +265,7 @@ def _functions_of(name: str, program: Any) -> list[tuple[str, Any]]:
 
 
 def _is_private(program: Any) -> bool:
-    """Whether no kernel is made of it: a function without a name of its own, or a module of such functions."""
+    """Whether a program has no kernel: a function without global_symbol, or a module of such functions."""
     from tilewright import ir
 
     functions = list(program.functions.values()) if isinstance(program, ir.IRModule) else [program]
@@ -252,7 +273,7 @@ def _is_private(program: Any) -> bool:
 
 
 def _parts_of(programs: Mapping[str, Any]) -> dict[str, Any]:
-    """The functions of modules that are tuned one by one, by the Python expressions that stand for them."""
+    """Return the functions of modules that are tuned separately, by their Python expressions."""
     return {
         part: function
         for name, value in programs.items()
@@ -262,7 +283,7 @@ def _parts_of(programs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part_called(file: Path, name: str, programs: Mapping[str, Any]) -> str | None:
-    """The function of a module that a name means: its own name, that of its files, or the expression for it.
+    """Return the expression of the module function that a name refers to: by function name, file stem or expression.
 
     Raises:
         tilewright.ArgumentError: several modules have a function of that name.

@@ -1,1 +1,1 @@
-"""Records of measurements: reading, writing, merging and repairing databases of them."""
+"""Databases of measurement records: reading, writing, merging and repairing them."""

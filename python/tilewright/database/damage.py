@@ -1,5 +1,5 @@
-"""Whether a file of records is what SQLite has written: where pages were overwritten, a look-up may find nothing, and
-say nothing."""
+"""Check whether the pages of an SQLite file are intact: on overwritten pages, a query may return nothing without an
+error."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from tilewright.database.postgres_store import is_server
 from tilewright.errors import ResourceError
 
-#: seconds that a look at a file may take; of what takes longer nothing is known
+#: time limit of the check in seconds; a file that takes longer passes
 _SECONDS = 20.0
 
-# In a process of its own: closing a file gives up all locks that this process has on it, those of a session, too.
+# Runs in a child process: closing a file releases all locks that a process has on it, including those of a session.
 _LOOK = """
 import sqlite3, sys
 try:
@@ -28,15 +28,15 @@ except sqlite3.DatabaseError as error:
 
 
 def check_intact(path: str | os.PathLike[str]) -> None:
-    """Refuses a file of records whose pages are damaged; what cannot be looked at passes.
+    """Refuse a database file with damaged pages; a file that cannot be checked passes.
 
     Raises:
-        tilewright.ResourceError: it is damaged.
+        tilewright.ResourceError: the file is damaged.
     """
     text = os.fspath(path)
     if is_server(text) or not Path(text).is_file() or not sys.executable:
         return
-    # Without a journal beside it nothing is made there, and nobody is waited for.
+    # `immutable` creates no journal and takes no locks; it is valid only while there is no journal.
     how = "mode=ro" if Path(f"{text}-wal").exists() else "immutable=1"
     command = [sys.executable, "-I", "-c", _LOOK, f"{Path(text).absolute().as_uri()}?{how}"]
     found = ""

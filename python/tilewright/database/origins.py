@@ -1,4 +1,4 @@
-"""Where records come from: the machine that measured, and the versions that took part."""
+"""Origins of records: the machine that measured, and the versions of the libraries."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = [
     "this_host",
 ]
 
-#: what a record says of a host, and which libraries it gives the version of: databases have a column for each
+#: properties of a host in a record, and the libraries whose versions it has: databases have a column for each
 HOST_FACTS = ("processor", "machine", "cores", "features", "system")
 LIBRARIES = ("tilewright", "llvm", "python", "numpy", "xgboost")
 
 
 @functools.cache
 def this_host() -> str:
-    """This machine, as records hold it: one text for all who measure here."""
+    """Return this machine's description as stored in records: the same text for all processes on it."""
     cpu, native = _core.host_cpu(), _core.Target("native")
     facts = (
         str(cpu["brand"]).strip() or native.cpu,
@@ -46,7 +46,7 @@ def this_host() -> str:
 
 @functools.cache
 def library_versions() -> str:
-    """Return the versions that are used here, by library, without those that are not installed."""
+    """Return the versions of installed libraries, by name."""
     found = {"tilewright": __version__, "llvm": _core.llvm_version(), "python": platform.python_version()}
     for package, name in (("numpy", "numpy"), ("xgboost", "xgboost"), ("xgboost-cpu", "xgboost")):
         try:
@@ -57,8 +57,8 @@ def library_versions() -> str:
 
 
 def origin_of(target: _core.Target) -> Origin:
-    """Return where measurements for a target come from: this machine, with the device, its driver, and what compiles
-    kernels for it."""
+    """Return the origin of measurements for a target: this machine; for a device also the device, its driver, and the
+    compiler of its kernels."""
     host, versions = json.loads(this_host()), json.loads(library_versions())
     if target.kind == "opencl" and (devices := _core.opencl_devices()):
         name, version, platform_name, driver = devices[_core.default_opencl_device()].split("\n")
@@ -72,14 +72,14 @@ def origin_of(target: _core.Target) -> Origin:
 
 
 class Origin(NamedTuple):
-    """Who measured: the host and the versions that took part, each a JSON text; empty where nobody said."""
+    """The origin of a record: the host and the versions, each as JSON; empty if unknown."""
 
     host: str = ""
     versions: str = ""
 
     @classmethod
     def here(cls) -> Origin:
-        """This machine with what is installed."""
+        """Return this machine with the installed versions."""
         return cls(this_host(), library_versions())
 
 
@@ -88,7 +88,7 @@ def _text(facts: Mapping[str, Any]) -> str:
 
 
 def facts_of(text: str) -> dict[str, Any]:
-    """What a record says of its host, or of its versions; nothing where nobody said, or where it is not ours."""
+    """Return the properties in a record's host or versions; empty if it has none or they have another format."""
     try:
         facts = json.loads(text or "{}")
     except ValueError:
@@ -97,7 +97,8 @@ def facts_of(text: str) -> dict[str, Any]:
 
 
 def origin_table(rows: Iterable[_core.Record]) -> Table | None:
-    """How many of these records come from which machine and which versions, most first; None where no record says."""
+    """Return how many records come from which machine and versions, most frequent first; None if no record has an
+    origin."""
     counts = Counter((_host_in_words(row.host), _versions_in_words(row.versions)) for row in rows)
     if not any(host or versions for host, versions in counts):
         return None

@@ -1,4 +1,5 @@
-"""Records in the tables of a PostgreSQL server, which a team shares: what the file of records is for one machine."""
+"""Records in tables of a PostgreSQL server, which several machines share, as a database file is shared on one
+machine."""
 
 from __future__ import annotations
 
@@ -14,17 +15,17 @@ __all__ = ["is_server", "open_server", "without_password"]
 
 
 def is_server(where: object) -> bool:
-    """Whether this names a server and no file."""
+    """Whether a location is a server and not a file."""
     return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))
 
 
 def without_password(where: str) -> str:
-    """A server as reports and messages name it."""
+    """Return the connection string of a server without its password, for reports and messages."""
     return re.sub(r"(//[^/@:]*):[^@]*@", r"\1@", where)
 
 
 class _Driver:
-    """psycopg, as the core asks it.
+    """psycopg as a callable, which the core calls with a statement and its values.
 
     Args:
         server: a connection string.
@@ -39,22 +40,22 @@ class _Driver:
             ) from None
         self._error = psycopg.Error
         with self._as_our_errors():
-            # Parameters are numbered, as the core numbers them.
+            # RawCursor keeps the numbered parameters ($1) of the core's statements.
             self._connection = psycopg.connect(server, autocommit=True, cursor_factory=psycopg.RawCursor)
 
     def __call__(self, text: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The rows of a statement."""
+        """Return the rows of a statement."""
         with self._as_our_errors():
             cursor = self._connection.execute(text, values or None)
             return cursor.fetchall() if cursor.description else []
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         self._connection.close()
 
     @contextmanager
     def _as_our_errors(self) -> Iterator[None]:
-        """What goes wrong with the server is one of our errors."""
+        """Raise errors of the server as tilewright.ResourceError."""
         try:
             yield
         except self._error as error:
@@ -65,12 +66,12 @@ class _Driver:
 
 
 def open_server(server: str) -> _core.Database:
-    """Records on a PostgreSQL server, for any number of machines at once. Needs ``psycopg``.
+    """Open the records on a PostgreSQL server, for any number of machines at once. Needs ``psycopg``.
 
     Args:
         server: a connection string, such as "postgresql://user@host/database".
 
     Raises:
-        tilewright.ResourceError: psycopg is missing, or the server is not to be reached or refuses.
+        tilewright.ResourceError: psycopg is missing, or the server cannot be reached or refuses the connection.
     """
     return _core.Database.on_server(without_password(server), _Driver(server))

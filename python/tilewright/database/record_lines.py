@@ -1,10 +1,10 @@
 """Programs and records as two files of JSON, one value a line, in the layout of TVM's database:
 
-    database_workload.json        ["hash", "base64 of the program"], and what else is known of it (workload_lines)
+    database_workload.json        ["hash", "base64 of the program"], and more properties of it (workload_lines)
     database_tuning_record.json   [workload index, [trace, run_secs | null, target | null, args_info | null, {...}]]
 
-A record's fifth entry holds what TVM's records do not have (outcome, error, seed, ...) and may be missing. A failed
-record has run_secs [1e10], as in TVM; one that was not measured null. Sessions are not exchanged.
+The fifth entry of a record holds the fields that TVM's records lack (outcome, error, seed, ...), and may be missing. A
+failed record has run_secs [1e10], as in TVM; an unmeasured one has null. Sessions are not exchanged.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ __all__ = [
     "write_lines",
 ]
 
-#: of programs, and of records
+#: file names of the programs and of the records
 FILES = ("database_workload.json", "database_tuning_record.json")
-#: seconds that stand for a measurement that failed
+#: run_secs of a failed measurement
 FAILED = 1e10
-#: the outcome of what nobody has measured
+#: outcome of a record without a measurement
 UNMEASURED = "not_measured"
-#: the outcome of a record that cannot be read
+#: outcome of a record that cannot be read
 DAMAGED = "damaged"
-#: fields that hold JSON, which stand in lines as what they hold
+#: fields with JSON text, which lines store as JSON values
 _JSON = ("decisions", "verification", "host", "versions")
-#: fields that the first four entries of a line hold, and the number that each database gives
+#: fields in the first four entries of a line, and the id, which each database assigns
 _ELSEWHERE = ("id", "workload", "trace", "seconds", "target")
 
 
 @functools.cache
 def _more() -> tuple[str, ...]:
-    """The fields of a record that its fifth entry holds."""
+    """Return the fields of a record that its fifth entry holds."""
     return tuple(name for name in _core.Record.fields if name not in _ELSEWHERE)
 
 
 def write_lines(store: _core.Database, folder: str | os.PathLike[str]) -> tuple[int, int]:
-    """Writes both files into a folder that is there, each in one step; how many programs and records.
+    """Write both files into an existing folder, each atomically; return the number of programs and of records.
 
     Raises:
-        tilewright.ResourceError: they cannot be written.
+        tilewright.ResourceError: the files cannot be written.
     """
     path = Path(path_for_core("the folder", folder))
     programs = store.workloads()
@@ -74,10 +74,10 @@ def write_lines(store: _core.Database, folder: str | os.PathLike[str]) -> tuple[
 
 
 def read_lines(folder: str | os.PathLike[str]) -> _core.Database:
-    """The programs and records of both files, in memory. What stands there twice is one.
+    """Read the programs and records of both files into memory; duplicates are merged.
 
     Raises:
-        tilewright.ResourceError: they are not there, or a line is bad, which is named.
+        tilewright.ResourceError: a file is missing, or a line is invalid; the message names the line.
     """
     path = path_for_core("the folder", folder)
     store = _core.Database.in_memory(path)
@@ -103,7 +103,7 @@ def read_lines(folder: str | os.PathLike[str]) -> _core.Database:
 
 
 def measurement(record: _core.Record) -> tuple[object, ...]:
-    """What makes two records the same measurement. Whoever writes JSON puts blanks where he likes."""
+    """Return a key that is equal for two records of the same measurement, regardless of blanks in their JSON."""
     steps = _text_of(_json(record.trace)) if len(record.trace.split()) > 1 else record.trace
     return record.workload, record.target, steps, record.seconds, record.outcome, record.index
 
@@ -115,13 +115,13 @@ def _value_of(record: _core.Record) -> list[Any]:
 
 
 def fifth_entry(record: _core.Record) -> dict[str, Any]:
-    """Return what a line says of a record beyond what TVM's say."""
+    """Return the fields of a record that TVM's records lack, as a line stores them."""
     more = {name: getattr(record, name) for name in _more()}
     return more | {name: _json(more[name]) for name in _JSON}
 
 
 def fields_of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a record that a fifth entry says, as the record takes them."""
+    """Return the fields of a record that a fifth entry has, as the record stores them."""
     said = {name: entry[name] for name in _more() if name in entry}
     return said | {name: _text_of(said[name]) for name in _JSON if name in said}
 
@@ -130,7 +130,7 @@ def fields_of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _value_of_target(text: str) -> Any:
     try:
         return json.loads(_core.Target(text).json())
-    except Error:  # of a later version
+    except Error:  # from a later version
         return text
 
 
@@ -168,7 +168,7 @@ def _text(value: object) -> str:
 
 
 def _json(text: Any) -> Any:
-    """A text that holds JSON as what it holds."""
+    """Return the value of a JSON text."""
     try:
         value = json.loads(text) if isinstance(text, str) else text
     except ValueError:
@@ -177,12 +177,12 @@ def _json(text: Any) -> Any:
 
 
 def _text_of(value: Any) -> str:
-    """The text again."""
+    """Return the text of a JSON value."""
     return value if isinstance(value, str) else "" if value is None else _text(value)
 
 
 def _lines(path: Path) -> Iterable[tuple[str, Any]]:
-    """Where each line is, and its value."""
+    """Yield the location and the value of each line."""
     try:
         text = path.read_bytes()
     except OSError as error:

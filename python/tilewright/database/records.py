@@ -1,4 +1,4 @@
-"""Files of records: what was measured, and the schedules that it belongs to."""
+"""Databases of records: measurements, and the schedules that they belong to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright import _core, ir
 from tilewright.database.damage import check_intact
 from tilewright.database.postgres_store import is_server, open_server
 from tilewright.database.record_lines import DAMAGED, read_lines
-from tilewright.database.session_notes import RecordedFormat, kept_formats, warn_of_damage
+from tilewright.database.session_notes import RecordedFormat, load_formats, warn_of_damage
 from tilewright.database.workload_lines import key_of
 from tilewright.errors import Error, ResourceError
 from tilewright.schedule import Schedule, Trace
@@ -26,23 +26,24 @@ from tilewright.support.machine import TargetLike
 from tilewright.task.task import Task, module_of, only_function, program_keys, sparse_module_of
 from tilewright.timing import format_seconds
 
-#: what a database is given by
+#: description of valid database arguments, for error messages
 PLACES = 'the path of a file, "postgresql://...", or a Database of tilewright.meta_schedule'
 
-#: in the folder of a session (tilewright.meta_schedule.tune_tir), the file with its records
+#: name of the file with records in the folder of a session (tilewright.meta_schedule.tune_tir)
 _TABLES = "database.db"
 
-#: seconds that a file of records may be locked by other processes, a backup for instance, before a search gives up
+#: seconds to wait for a database that another process, such as a backup, has locked
 BUSY_SECONDS = 60.0
 
 
 def open_database(path: Any) -> Any:
-    """Opens a file of records, making it and its folder if they are not there, or "postgresql://..."; None is one in
-    memory, and so is "memory", as :mod:`tilewright.meta_schedule` has it, whose databases have a place for records.
-    Of the folder of a session that has tables, these.
+    """Open a database: a file, which is created with its folder if missing, or "postgresql://...". None and "memory"
+    are a database in memory, as :mod:`tilewright.meta_schedule` names it. For the folder of a session with tables, open
+    these.
 
     Raises:
-        tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
+        tilewright.ResourceError: the file cannot be opened, is not a Tilewright database, or is locked, damaged or
+            read-only.
     """
     if path is None or path == "memory":
         return _core.Database.in_memory()
@@ -69,7 +70,7 @@ def open_database(path: Any) -> Any:
             f"{file.parent}: the folder for the database cannot be made: {error.strerror}",
             "choose another place with database=... (or --out on the command line)",
         ) from None
-    # A file that cannot be made is said to be missing by SQLite, which then tries to read it.
+    # SQLite reports a file that it cannot create as missing, so check the permission here.
     if not file.exists() and not os.access(file.parent, os.W_OK | os.X_OK):
         raise ResourceError.of(
             "database/no-permission",
@@ -80,11 +81,12 @@ def open_database(path: Any) -> Any:
 
 
 def read_database(path: str | os.PathLike[str]) -> Any:
-    """Opens records to read them: a file, which stays as it is, a server, or the folder of a session
-    (:func:`tilewright.meta_schedule.tune_tir`), whose lines of JSON are read as a whole.
+    """Open records for reading: a file, which is not changed, a server, or the folder of a session
+    (:func:`tilewright.meta_schedule.tune_tir`), whose JSON lines are read completely.
 
     Raises:
-        tilewright.ResourceError: there is no such file, or it is no database of ours; the server is not to be reached.
+        tilewright.ResourceError: the file does not exist or is not a Tilewright database, or the server cannot be
+            reached.
     """
     if is_server(path):
         return open_server(str(path))
@@ -101,18 +103,19 @@ def read_database(path: str | os.PathLike[str]) -> Any:
     return _core.Database.open(os.fspath(path), read_only=True)
 
 
-#: Beside the sizes of calls, where the caches hold other data before each: parameters have no blanks in their names.
+#: key beside the sizes of calls, if the caches hold other data before each call; parameter names have no blanks
 _COLD = "cold caches"
-#: In the text of a target: which integers were given as arguments.
+#: key in the text of a target for the digest of integer arguments
 _GIVEN = "given integers"
 
 
 def workload_key(task: Task, store: Any = None) -> str:
-    """The name that a program has in databases: with what its calls are like, where that is not said by the program.
+    """Return the key of a program in databases, which includes the properties of calls that the program does not
+    determine.
 
     Args:
         task: the program.
-        store: a database which may know it by a name that earlier versions gave; that one is gone on with.
+        store: a database that may have the program under the key of an earlier version; that key is then used.
     """
     keys = [key_of(key, sizes_text(task)) for key in program_keys(task.module)]
     known = {each.hash for each in store.workloads()} if store is not None else set()
@@ -120,22 +123,23 @@ def workload_key(task: Task, store: Any = None) -> str:
 
 
 def sizes_text(task: Task) -> str:
-    """The sizes of calls, whether caches are cold, and which integers were given, as databases hold them."""
+    """Return the sizes of calls, whether caches are cold, and the digest of integer arguments, as databases store
+    them."""
     said: dict[str, Any] = dict(sorted(task.sizes.items())) | ({_COLD: 1} if task.cold else {})
     said |= {_GIVEN: task.given} if task.given else {}
     return json.dumps(said) if said else ""
 
 
 def is_cold(workload: _core.Workload) -> bool:
-    """Whether the caches hold other data before each call."""
+    """Whether the caches hold other data before each call of a workload."""
     return _COLD in workload.sizes
 
 
 def sizes_of(workload: _core.Workload) -> dict[str, float]:
-    """The sizes of the calls of a program that leaves some open.
+    """Return the sizes of calls of a program with symbolic sizes.
 
     Raises:
-        tilewright.ResourceError: the database no longer answers.
+        tilewright.ResourceError: the database cannot be read.
     """
     text = workload.sizes or "{}"
     try:
@@ -152,7 +156,7 @@ def sizes_of(workload: _core.Workload) -> dict[str, float]:
 
 
 def title_of(workload: _core.Workload) -> str:
-    """What a program is called in reports: "double (n=1000)", "double (cold caches)", "take (given integers 1f3a)"."""
+    """Return a program's name for reports: "double (n=1000)", "double (cold caches)", "take (given integers 1f3a)"."""
     try:
         said = [f"{name}={size}" for name, size in sizes_of(workload).items()]
         if _GIVEN in workload.sizes:
@@ -165,18 +169,18 @@ def title_of(workload: _core.Workload) -> str:
 
 
 def steps_of(trace: Trace) -> tuple[str, ...]:
-    """The steps of a schedule as a person would write them: without lookups and sampling that nothing uses."""
+    """Return the steps of a schedule as Python statements, without unused lookups and sampling."""
     text = str(trace.simplified()).partition("-> None:\n")[2]
-    marker = ("pass", "sch.enter_postproc()")  # which changes nothing
+    marker = ("pass", "sch.enter_postproc()")  # statements without effect
     return tuple(line for line in textwrap.dedent(text).splitlines() if line not in marker)
 
 
 def recorded_formats(store: Any, program: ir.PrimFunc | ir.Module, target: TargetLike) -> list[RecordedFormat]:
-    """The formats that :func:`keep_formats` noted of a program and that have a correct record for a target, the fastest
-    one first."""
+    """Return the formats of a program that :func:`store_formats` stored and that have a correct record for a target,
+    the fastest first."""
     wanted, found = _core.Target(target), []
-    for each in kept_formats(store, program):
-        rows = store.top_k(each.workload, "", sys.maxsize)  # the one first that best_schedule() would take
+    for each in load_formats(store, program):
+        rows = store.top_k(each.workload, "", sys.maxsize)  # in the order of best_schedule()
         times = [row.median for row in rows if _text_serves(row.target, wanted)]
         if times:
             found.append(replace(each, seconds=times[0]))
@@ -184,8 +188,8 @@ def recorded_formats(store: Any, program: ir.PrimFunc | ir.Module, target: Targe
 
 
 def entries_of(store: Any, program: ir.PrimFunc | ir.Module) -> list[_core.Workload]:
-    """What a database knows a program as: where its calls differ, as of a program that leaves sizes open, those that it
-    was tuned for last first, and those with cold caches at the end."""
+    """Return the entries of a program in a database: of calls with the sizes that were tuned last first; entries with
+    cold caches come last."""
     keys, every = program_keys(program), list(reversed(store.workloads()))
     order = {sizes: number for number, sizes in enumerate(dict.fromkeys(each.sizes for each in every))}
     names = {sizes: {key_of(key, sizes) for key in keys} for sizes in order}
@@ -196,14 +200,14 @@ def entries_of(store: Any, program: ir.PrimFunc | ir.Module) -> list[_core.Workl
 def schedule_of(
     module: ir.Module, trace: str, recorded: ir.Module | None = None, sparse: ir.Module | None = None
 ) -> Schedule:
-    """The program with the steps of a recorded trace applied.
+    """Return a schedule of the program with the steps of a recorded trace.
 
     Args:
         module: the program.
         trace: the steps, as JSON.
-        recorded: the program that they were recorded on, where that may call its blocks otherwise.
-        sparse: the program as it was written, where it has iterations over sparse axes. The schedule is of this one:
-            where the steps do not change or lower the iterations, they are lowered in front of them.
+        recorded: the program that was recorded, which may have other names of blocks.
+        sparse: the original program, if it has iterations over sparse axes. The schedule is then one of this program;
+            iterations that the steps neither change nor lower are lowered before the steps.
     """
     steps = Trace.from_json(trace)
     schedule = Schedule(module if sparse is None else sparse)
@@ -214,18 +218,18 @@ def schedule_of(
 
 
 def begins_sparse(trace: Trace) -> bool:
-    """Whether a trace begins from a program with iterations over sparse axes, and not from one with these lowered."""
+    """Whether a trace begins with a program that has iterations over sparse axes, and not with the lowered program."""
     return any(step.kind.is_on_iterations for step in trace.insts)
 
 
 def as_named_in(module: ir.Module, recorded: ir.Module, trace: Trace) -> Trace:
-    """The trace of a program for an equal one, whose function and blocks may have other names."""
+    """Return the trace of a program for an equal program whose function and blocks may have other names."""
     was, now = only_function(recorded), only_function(module)
     return trace if was is None or now is None else _core.renamed_trace(trace, was[1], now[1], now[0])
 
 
 def recorded_program(workload: _core.Workload, unless: ir.Module | None = None) -> ir.Module | None:
-    """The program of an entry of a database; None where this version cannot read its script, or it is that one."""
+    """Return the program of a database entry; None if this version cannot parse its script, or if it is `unless`."""
     from tilewright.script.scripts import from_source
 
     if unless is not None and workload.script == unless.script():
@@ -237,12 +241,11 @@ def recorded_program(workload: _core.Workload, unless: ir.Module | None = None) 
 
 
 def best_schedule(program: Any, database: Any, target: TargetLike = "native") -> Any:
-    """The fastest recorded schedule of a program for a target, applied to it.
+    """Return the fastest recorded schedule of a program for a target, applied to the program.
 
-    Of a program that leaves sizes open, the records of the sizes that it was tuned for last come first; those of calls
-    with cold caches come last. A record is one
-    for the target if it was measured on the same processor, with at most as many threads as the target
-    has cores. A database of :mod:`tilewright.meta_schedule` is asked as it answers.
+    For a program with symbolic sizes, records of the sizes that were tuned last come first; records of calls with cold
+    caches come last. A record is for the target if it was measured on the same processor, with at most as many threads
+    as the target has cores. A database of :mod:`tilewright.meta_schedule` uses its own method.
 
     Raises:
         ResourceError: The database cannot be read, or holds no correct record of this program for this target.
@@ -258,7 +261,7 @@ def best_schedule(program: Any, database: Any, target: TargetLike = "native") ->
 
 
 def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLike) -> Any:
-    """Return what :func:`best_schedule` does, of an open database."""
+    """Return the result of :func:`best_schedule` for an open database."""
     module, sparse = module_of(program), sparse_module_of(program)
     path, known = store.path, {each.hash: each for each in entries_of(store, module)}
     keys = list(known)
@@ -303,7 +306,7 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
             continue
         try:
             return schedule_of(module, row.trace, recorded_program(known[row.workload], unless=module), sparse)
-        except Error as error:  # of a version with other steps, or harmed
+        except Error as error:  # from a version with other steps, or damaged
             unusable = str(error).partition("\n")[0]
             warn_of_damage(store, f"the schedule of record {row.id}, which cannot be applied ({unusable}),")
     if unusable:
@@ -321,8 +324,8 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
 
 
 def best_of_functions(module: ir.Module, database: Any, target: TargetLike = "native") -> Any:
-    """A module whose functions were tuned each by itself, with the fastest recorded schedules, and the traces of these
-    by the names of their functions.
+    """Return a module whose functions were tuned separately, with their fastest recorded schedules, and the traces of
+    these schedules by function name.
 
     Raises:
         ResourceError: The database cannot be read, or holds no correct record of any of them for this target.
@@ -347,10 +350,10 @@ def best_of_functions(module: ir.Module, database: Any, target: TargetLike = "na
 def _text_serves(recorded: str, target: _core.Target) -> bool:
     try:
         return serves(_core.Target(recorded), target)
-    except Error:  # of a version that knows more processors
+    except Error:  # from a version that knows more processors
         return False
 
 
 def serves(measured: _core.Target, target: _core.Target) -> bool:
-    """Whether what was measured for one target counts for another one: the same processor, and as many threads."""
+    """Whether measurements for one target apply to another one: the same processor, and at most as many threads."""
     return measured.num_cores <= target.num_cores and measured.with_num_cores(1) == target.with_num_cores(1)

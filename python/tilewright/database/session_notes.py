@@ -1,4 +1,5 @@
-"""What sessions note in a database beside their records: times, finals, refusals and formats, as JSON by key."""
+"""Notes of sessions in a database beside their records: time breakdowns, finals, refusals and formats, as JSON by
+key."""
 
 from __future__ import annotations
 
@@ -14,18 +15,18 @@ from tilewright.task.task import program_keys
 
 T = TypeVar("T")
 
-#: sessions whose times a file keeps
+#: number of sessions whose time breakdown a file keeps
 KEPT_TIMES = 200
 
 
-def keep_times(store: Any, session: str, seconds: Mapping[str, float]) -> None:
-    """Note in a file of records where the time of a session went."""
-    times = [*kept_times(store), (session, dict(seconds))][-KEPT_TIMES:]
+def store_times(store: Any, session: str, seconds: Mapping[str, float]) -> None:
+    """Store the time breakdown of a session in a file of records."""
+    times = [*load_times(store), (session, dict(seconds))][-KEPT_TIMES:]
     store.set_meta("times", json.dumps(times))
 
 
-def kept_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
-    """Return what :func:`keep_times` noted, the oldest first: the session, and seconds by what they were spent on."""
+def load_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
+    """Return the stored time breakdowns, oldest first: the session, and its seconds by part."""
 
     def parse(known: Any) -> tuple[tuple[str, dict[str, float]], ...]:
         return tuple((session, dict(seconds)) for session, seconds in known)
@@ -33,9 +34,9 @@ def kept_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
     return _read(store, "times", parse, (), "where the time of its sessions went")
 
 
-def reference_seconds(store: Any, workload: str, target: str, measured: float) -> float:
-    """Return the seconds of a call of an unscheduled program in its search: what was measured, which is kept, or else
-    what was kept then; 0 where neither is known."""
+def update_reference_seconds(store: Any, workload: str, target: str, measured: float) -> float:
+    """Store the measured seconds of a call of the unscheduled program, if positive; return the stored ones, 0 if
+    unknown."""
     key = f"written/{workload}/{target}"
     if measured > 0:
         store.set_meta(key, repr(measured))
@@ -51,10 +52,10 @@ class FinalTime:
     """One kernel of the finals, in which the best few of a search are timed alternately.
 
     Attributes:
-        kind: "trial", "written" (the program as the user wrote it) or "heuristic" (its heuristic schedule).
-        record: the id of its record; 0 where it has none.
-        seconds: of a call, the median of its rounds.
-        ratio: how many times as long as the winner it takes in the same rounds: (low, median, high).
+        kind: "trial", "written" (the unscheduled program) or "heuristic" (its heuristic schedule).
+        record: id of the kernel's record; 0 if it has none.
+        seconds: median seconds of a call over the rounds.
+        ratio: the kernel's time relative to the winner's in the same rounds: (low, median, high).
     """
 
     kind: str
@@ -64,7 +65,7 @@ class FinalTime:
 
     @property
     def is_clearly_slower(self) -> bool:
-        """Whether the rounds leave no doubt that the winner is faster."""
+        """Whether the winner was faster in all rounds that count: the low end of `ratio` exceeds 1."""
         return self.ratio[0] > 1
 
 
@@ -73,29 +74,29 @@ class Finals:
     """The finals of a program and target.
 
     Attributes:
-        times: of all kernels that took part, the winner first.
-        heuristic: the trace (JSON) of the heuristic schedule; "" where none took part.
+        times: times of all participating kernels, the winner first.
+        heuristic: trace (JSON) of the heuristic schedule; "" if it did not take part.
     """
 
     times: tuple[FinalTime, ...]
     heuristic: str = ""
 
 
-def keep_finals(store: Any, workload: str, target: str, result: Mapping[str, Any], heuristic: str) -> None:
-    """Note in a file of records what the finals measured; nothing where the search held none.
+def store_finals(store: Any, workload: str, target: str, result: Mapping[str, Any], heuristic: str) -> None:
+    """Store the measurements of the finals in a file of records; does nothing if the search had no finals.
 
     Args:
-        result: of the tuner.
-        heuristic: the trace of the heuristic schedule.
+        result: result of the tuner.
+        heuristic: trace of the heuristic schedule.
     """
     if result["finals"]:
         kept = {"last_record": result["last_record"], "heuristic": heuristic, "times": result["finals"]}
         store.set_meta(f"finals/{workload}/{target}", json.dumps(kept))
 
 
-def kept_finals(store: Any, workload: str, target: str) -> Finals | None:
-    """Return what :func:`keep_finals` noted of the latest finals; None where these kept the time of their winner alone,
-    as earlier versions did."""
+def load_finals(store: Any, workload: str, target: str) -> Finals | None:
+    """Return the stored measurements of the latest finals; None if these were recorded by a version that stored only
+    the winner's time."""
     latest = store.finals(workload, target)
     if latest is None:
         return None
@@ -110,13 +111,13 @@ def kept_finals(store: Any, workload: str, target: str) -> Finals | None:
     )
 
 
-def keep_refusals(store: Any, workload: str, target: str, refusals: Mapping[str, tuple[int, str]]) -> None:
-    """Note in a file of records what the latest search of a program refused to measure, and why."""
+def store_refusals(store: Any, workload: str, target: str, refusals: Mapping[str, tuple[int, str]]) -> None:
+    """Store what the latest search of a program refused to measure, and why."""
     store.set_meta(f"refusals/{workload}/{target}", json.dumps(dict(refusals)))
 
 
-def kept_refusals(store: Any, workload: str, target: str) -> dict[str, tuple[int, str]]:
-    """Return what :func:`keep_refusals` noted: by code, how often and the first message."""
+def load_refusals(store: Any, workload: str, target: str) -> dict[str, tuple[int, str]]:
+    """Return the stored refusals by code: the count and the first message."""
 
     def parse(known: Any) -> dict[str, tuple[int, str]]:
         return {code: (count, message) for code, (count, message) in known.items()}
@@ -130,12 +131,12 @@ class RecordedFormat:
     """A format in which a search has tuned a sparse program.
 
     Attributes:
-        tensor: the name of the buffer that is stored in it.
-        name: of the format, a function of :mod:`tilewright.sparse.formats`.
-        parameters: of the format, the shape of the tensor first.
-        count: how many rules there are; 0 for those of the format.
-        workload: what the decomposed program is called in the database.
-        seconds: of a call of its best kernel.
+        tensor: name of the buffer that is stored in the format.
+        name: name of the format, a function of :mod:`tilewright.sparse.formats`.
+        parameters: parameters of the format, the shape of the tensor first.
+        count: number of rules; 0 for those of the format.
+        workload: key of the decomposed program in the database.
+        seconds: seconds of a call of its best kernel.
     """
 
     tensor: str
@@ -149,16 +150,16 @@ class RecordedFormat:
         return f"{self.name}({', '.join(map(str, self.parameters))})"
 
 
-def keep_formats(store: Any, program: ir.PrimFunc, found: Iterable[RecordedFormat]) -> None:
-    """Note in a file of records in which formats a search has tuned a program; those noted before stay."""
+def store_formats(store: Any, program: ir.PrimFunc, found: Iterable[RecordedFormat]) -> None:
+    """Store the formats in which a search has tuned a program, in addition to those stored before."""
     known = {
-        (each.tensor, str(each), each.count, each.workload): each for each in [*kept_formats(store, program), *found]
+        (each.tensor, str(each), each.count, each.workload): each for each in [*load_formats(store, program), *found]
     }
     store.set_meta(f"formats/{program_keys(program)[0]}", json.dumps([asdict(each) for each in known.values()]))
 
 
-def kept_formats(store: Any, program: ir.PrimFunc | ir.Module) -> list[RecordedFormat]:
-    """Return the formats that :func:`keep_formats` noted."""
+def load_formats(store: Any, program: ir.PrimFunc | ir.Module) -> list[RecordedFormat]:
+    """Return the stored formats of a program."""
 
     def parse(known: Any) -> list[RecordedFormat]:
         return [RecordedFormat(**{**row, "parameters": tuple(row["parameters"])}) for row in known]
@@ -169,8 +170,8 @@ def kept_formats(store: Any, program: ir.PrimFunc | ir.Module) -> list[RecordedF
 
 
 def _read(store: Any, key: str, parse: Callable[[Any], T], nothing: T, what: str) -> T:
-    """Return a note as `parse` reads its JSON, or `nothing` where there is none. A damaged note counts as none, with a
-    warning that names `what` it held."""
+    """Return a note, parsed from JSON by `parse`, or `nothing` if it does not exist. A damaged note is ignored with a
+    warning that describes its content by `what`."""
     text = store.meta(key)
     if not text:
         return nothing

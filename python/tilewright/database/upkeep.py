@@ -1,4 +1,4 @@
-"""What is done to databases of records from time to time: looking at them, merging, pruning, importing."""
+"""Maintenance of databases: listing, merging, pruning, exporting and importing."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ def change(
     forget_damaged: bool = False,
     say: Callable[[str], object],
 ) -> None:
-    """Adds what other databases and files have, then prunes.
+    """Add the records of other databases and files, then prune.
 
     Args:
-        place: the database that is changed, made if it is not there.
-        others: that are merged into it.
-        folder: with the two files of a JSON database; None for none.
-        keep: so many records of each program and target stay; None for all.
-        forget_damaged: records that cannot be read go.
-        say: is called with what was done.
+        place: the database to change, created if it does not exist.
+        others: the databases to merge into it.
+        folder: folder with the two files of a JSON database to import, or None.
+        keep: number of records to keep for each program and target, or None for all.
+        forget_damaged: whether to delete records that cannot be read.
+        say: function that is called with a message for each change.
 
     Raises:
-        tilewright.ResourceError: one of them cannot be read, or the database not be written.
+        tilewright.ResourceError: a source cannot be read, or the database cannot be written.
     """
     sources = []
     for other in others:
         if not is_server(other) and os.path.realpath(other) == os.path.realpath(place):
             raise ArgumentError.of("database/same", f"{other} is the same database", "name another one")
         sources.append(read_database(other))
-    # Nothing is made before all that is to be added was read.
+    # Read all sources before creating the database.
     named = [(source.path, source) for source in sources] + ([(folder, read_lines(folder))] if folder else [])
     store = open_database(place)
     with warnings.catch_warnings():
@@ -71,8 +71,8 @@ def _records(store: _core.Database) -> Iterator[_core.Record]:
 
 
 def merge(store: _core.Database, source: _core.Database) -> tuple[int, int]:
-    """Adds what another database has and this one has not; how many programs and records. Records of the same
-    measurement are one; sessions stay where they are."""
+    """Add the programs and records that only `source` has; return their numbers. Records of the same measurement are
+    merged; sessions are not copied."""
     known = {program.hash for program in store.workloads()}
     added = [program for program in source.workloads() if program.hash not in known]
     for program in added:
@@ -88,8 +88,8 @@ def merge(store: _core.Database, source: _core.Database) -> tuple[int, int]:
 
 
 def prune(store: _core.Database, keep: int) -> int:
-    """Keeps of each program and target so many records, the best, and forgets the others, failures among them; how
-    many. Damaged ones stay."""
+    """Keep the best `keep` records of each program and target; delete the others, including failures, and return how
+    many. Damaged records are kept."""
     every = [record for record in _records(store) if record.outcome != DAMAGED]
     kept = {
         best.id
@@ -103,7 +103,7 @@ def prune(store: _core.Database, keep: int) -> int:
 
 
 def entries(store: Any) -> Iterable[dict[str, Any]]:
-    """All records with all that is known of them."""
+    """Yield all records with all their properties."""
     for workload in store.workloads():
         for row in store.records(workload.hash, ""):
             known = {name: getattr(row, name) for name in (*row.fields, "median")}
@@ -120,7 +120,7 @@ def _sizes_or_none(workload: _core.Workload) -> dict[str, float] | None:
 
 
 def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
-    """For each program its name, the best records of each target, and what became of all."""
+    """Yield for each program its name, a table of the best records of each target, and a summary of all outcomes."""
     workloads = store.workloads()
     for workload in sorted(workloads, key=lambda each: (each.name, each.hash)):
         rows, records = [], store.records(workload.hash, "")
@@ -148,13 +148,13 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
 
 
 def statistics(store: Any) -> Table:
-    """How many records of which outcomes each program and target has, and from when they are."""
+    """Return a table with the number of records by outcome, and their dates, for each program and target."""
     rows = []
     for workload in sorted(store.workloads(), key=lambda each: (each.name, each.hash)):
         by_target: dict[str, list[_core.Record]] = {}
         for row in store.records(workload.hash, ""):
             by_target.setdefault(row.target, []).append(row)
-        least: dict[str, float] = {}  # final timings, where there are any, decide
+        least: dict[str, float] = {}  # from the finals, if there are any
         for row in store.top_k(workload.hash, "", sys.maxsize):
             least.setdefault(row.target, row.median)
         for target, found in sorted(by_target.items()):
@@ -179,5 +179,5 @@ def statistics(store: Any) -> Table:
     return Table(f"{store.path}: {len(store.workloads())} programs{size}", columns, tuple(rows))
 
 
-#: outcomes of what was not wrong
+#: outcomes of correct candidates
 _RIGHT = ("ok", "slow_stopped")

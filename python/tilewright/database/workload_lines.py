@@ -1,9 +1,9 @@
 """Programs as lines of JSON, in the layout of TVM's database: ``["hash", "base64 of the program"]``.
 
-The hash is a decimal number, which nobody has to believe: it is computed anew. The program is JSON, our own:
-``docs/decisions/0024-graphs-of-tvm-are-not-read.md``. Where more is known of it than it says itself (a name of its own,
-the sizes of the calls that were measured), a third entry holds that. Earlier versions wrote
-``["hash", {"tvmscript": "text"}]``, which can be written manually, too; so is what this version cannot read.
+The hash is a decimal number; it is not trusted, but computed again. The program is in Tilewright's own JSON:
+``docs/decisions/0024-graphs-of-tvm-are-not-read.md``. A third entry holds properties that the program does not have (a
+name of its own, the sizes of the measured calls). Earlier versions wrote ``["hash", {"tvmscript": "text"}]``, which can
+also be written by a person; programs that this version cannot read are still written in this form.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from tilewright.task.task import module_of, name_of
 
 __all__ = ["WorkloadLine", "key_of", "line_of", "read_line", "text_of_row"]
 
-#: bytes before a text that TVM has written: how long it is
+#: number of bytes in front of a text of TVM that hold its length
 _LENGTH = 8
 
 
 class WorkloadLine(NamedTuple):
-    """What a line says.
+    """The content of a line.
 
     Attributes:
         module: the program.
-        name: what it is called.
-        sizes: of the calls that were measured, as JSON; "" where the program leaves none open.
+        name: name of the program.
+        sizes: sizes of the measured calls, as JSON; "" if the program has no symbolic sizes.
     """
 
     module: ir.IRModule
@@ -40,18 +40,18 @@ class WorkloadLine(NamedTuple):
 
 
 def key_of(program: str, sizes: str) -> str:
-    """What databases know a program as, by its hash and the sizes of its calls."""
+    """Return the key of a program in databases, from its hash and the sizes of its calls."""
     return hashlib.blake2b((program + sizes).encode(), digest_size=16).hexdigest() if sizes else program
 
 
 def line_of(module: ir.IRModule, number: int, name: str = "", sizes: str = "") -> list[Any]:
-    """The line of a program.
+    """Return the line of a program.
 
     Args:
         module: the program.
-        number: its hash.
-        name: where it is not called as its function.
-        sizes: as of a line.
+        number: hash of the program.
+        name: name of the program, if it differs from its function's.
+        sizes: sizes of the measured calls, as JSON.
     """
     more = {"name": name} if name and name != name_of(module) else {}
     more |= {"sizes": sizes} if sizes else {}
@@ -60,10 +60,10 @@ def line_of(module: ir.IRModule, number: int, name: str = "", sizes: str = "") -
 
 
 def read_line(line: Any) -> WorkloadLine:
-    """What a line of any version says.
+    """Return the content of a line of any version.
 
     Raises:
-        tilewright.ArgumentError: it is no line of a program, or one in TVM's own form.
+        tilewright.ArgumentError: the line does not hold a program, or holds one in TVM's own format.
         tilewright.ScriptError: the program cannot be read.
     """
     from tilewright.script.scripts import from_source
@@ -106,7 +106,7 @@ def _module_from_base64(text: str) -> ir.IRModule:
 
 
 def text_of_row(row: _core.Workload) -> str:
-    """The line of an entry of a database; with its script where this version cannot read that."""
+    """Return the line of a database entry, with its script if this version cannot parse it."""
     from tilewright.script.scripts import from_source
 
     try:

@@ -1,4 +1,4 @@
-"""What a C or C++ compiler needs for programs that call exported kernels."""
+"""Compiler and linker flags for C and C++ programs that call exported kernels."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class BuildFlags(NamedTuple):
-    """What a C or C++ compiler needs: for the headers of Tilewright, and to link exported objects."""
+    """Flags of a C or C++ compiler: for Tilewright's headers, and for linking exported objects."""
 
     cflags: tuple[str, ...]
     libs: tuple[str, ...]
 
 
 def build_flags() -> BuildFlags:
-    """The flags for programs that call exported kernels; an exported library needs none but its own name."""
+    """Return the flags for programs that call exported kernels; an exported library needs only its own name."""
     package = Path(__file__).resolve().parents[1]
     return BuildFlags(
         (f"-I{package / 'include'}",), (str(package / "libtilewright_runtime.a"), "-lm", "-lpthread", "-ldl")

@@ -1,4 +1,4 @@
-"""Devices with memory of their own, and arrays in it.
+"""Devices with their own memory, and arrays in it.
 
 >>> device = tw.device("opencl:0")
 >>> a = device.array(numpy_array)     # a copy
@@ -22,20 +22,20 @@ from tilewright.support.wrong_arguments import explained
 
 __all__ = ["Device", "DeviceArray", "common_device", "cpu", "cuda", "device", "opencl"]
 
-#: the numbers that DLPack gives to kinds of devices
+#: device type numbers of DLPack
 _TYPES = {"cpu": 1, "cuda": 2, "opencl": 4}
-#: the number that DLPack gives to the legacy default stream of CUDA
+#: number of CUDA's legacy default stream in DLPack
 _DEFAULT_STREAM = 1
-#: other words that stand for the processor
+#: other names of the processor
 _HOST_WORDS = ("llvm", "c", "native")
 
 
 class Device:
-    """A device, or the processor.
+    """A device, or the host processor.
 
     Attributes:
-        device_type: the kind, as DLPack numbers them: 1 for the processor, 2 for CUDA, 4 for OpenCL.
-        device_id: which one of them.
+        device_type: the kind, numbered as in DLPack: 1 for the processor, 2 for CUDA, 4 for OpenCL.
+        device_id: the number of the device among those of its kind.
     """
 
     def __init__(self, device_type: int, device_id: int) -> None:
@@ -49,7 +49,7 @@ class Device:
 
     @property
     def exist(self) -> bool:
-        """Whether it can be used."""
+        """Whether the device exists and can be used."""
         return 0 <= self.device_id < _core.count_devices(self.device_type)
 
     @explained
@@ -57,11 +57,11 @@ class Device:
         """Return a copy of an array in the memory of this device.
 
         Args:
-            source: A NumPy array or what NumPy makes an array of, or an array on a device.
-            dtype: Of the copy; that of the source by default.
+            source: A NumPy array, a value that NumPy can convert to one, or an array on a device.
+            dtype: Data type of the copy; by default that of the source.
 
         Raises:
-            ResourceError: There is no such device, or no memory.
+            ResourceError: The device does not exist, or there is not enough memory.
         """
         if isinstance(source, DeviceArray) and source.device == self and dtype is None:
             return self.empty(source.shape, source.dtype).copyfrom(source)
@@ -70,7 +70,7 @@ class Device:
 
     @explained
     def empty(self, shape: int | Sequence[int], dtype: Any = "float32") -> DeviceArray:
-        """Return an array on this device whose elements are not set."""
+        """Return an uninitialized array on this device."""
         return self._new(shape, dtype, zero=False)
 
     @explained
@@ -87,10 +87,10 @@ class Device:
     def from_dlpack(self, source: Any) -> DeviceArray:
         """Return an array that shares the memory of ``source``, which must be on this device.
 
-        Of read-only memory, the array is read-only.
+        If the memory is read-only, so is the array.
 
         Raises:
-            ArgumentError: It is on another device, or has a type of elements that arrays do not have.
+            ArgumentError: ``source`` is on another device, or has a data type that device arrays do not support.
         """
         kind, number = (int(part) for part in source.__dlpack_device__())
         if (kind, number) != (self.device_type, self.device_id):
@@ -100,9 +100,9 @@ class Device:
                 f"the array is on {elsewhere}, not on {self}",
                 f"copy it: device({str(self)!r}).array(x)",
             )
-        if isinstance(source, DeviceArray):  # freed together
+        if isinstance(source, DeviceArray):  # both share one owner of the memory
             return DeviceArray(source, source.extents, source.steps, 0)
-        # Kernels use it on the default stream, which has to wait for the stream that the elements come from.
+        # Kernels use the array on the default stream, which has to wait for the stream that produces the elements.
         stream = {"stream": _DEFAULT_STREAM} if kind == _TYPES["cuda"] else {}
         return DeviceArray(source.__dlpack__(max_version=(1, 1), **stream))
 
@@ -110,7 +110,7 @@ class Device:
         """Wait for all kernels that were called on this device.
 
         Raises:
-            ResourceError: One of them failed; the message names it.
+            ResourceError: A kernel failed; the message names it.
         """
         if self.device_type != _TYPES["cpu"]:
             _core.wait_for_device(self.device_type, self.device_id)
@@ -132,57 +132,57 @@ class Device:
 
 
 class DeviceArray(_core.DeviceArrayBase):
-    """An array in the memory of a device, which :meth:`Device.array` and its kin create.
+    """An array in the memory of a device, created by :meth:`Device.array`, :meth:`~Device.empty` and similar methods.
 
-    Kernels take it without copies. A call whose arrays are all on a device does not wait for its kernels; what reads
-    the elements does: :meth:`numpy`, :meth:`copyto` to NumPy arrays, :meth:`Device.sync`. The memory is freed with the
-    last array that uses it, after the kernels that do.
+    Kernels accept it without copies. A call whose arrays are all on a device does not wait for its kernels; methods
+    that read the elements do: :meth:`numpy`, :meth:`copyto` to NumPy arrays, :meth:`Device.sync`. The memory is freed
+    with the last array that uses it, after the kernels that use it.
     """
 
     __slots__ = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents."""
+        """Return the extents."""
         return tuple(self.extents)
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Distances of elements in bytes, as of NumPy's arrays."""
+        """Return the strides in bytes, as NumPy's arrays have them."""
         return tuple(step * self.itemsize for step in self.steps)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the elements."""
+        """Return the data type of the elements."""
         return numpy_dtype(self.type_name)
 
     @property
     def device(self) -> Device:
-        """Where it is."""
+        """Return the device of the array."""
         return Device(self.device_type, self.device_id)
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return len(self.extents)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return math.prod(self.extents)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """Return the size of an element in bytes."""
         return numpy_dtype(self.type_name).itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Return the size of all elements in bytes."""
         return self.size * self.itemsize
 
     def numpy(self) -> Any:
-        """Return a copy as a NumPy array, when the kernels called before have finished.
+        """Return a copy as a NumPy array, after all kernels called before have finished.
 
         Raises:
             ResourceError: A kernel that was called before failed; the message names it.
@@ -191,7 +191,7 @@ class DeviceArray(_core.DeviceArrayBase):
             host = np.empty(self.shape, self.dtype)
             self.download(_bytes_of(host))
             return host
-        # The bytes from the element with the lowest address to the one with the highest.
+        # Copy the bytes from the element with the lowest address to the one with the highest.
         reach = [(extent - 1) * step for extent, step in zip(self.extents, self.steps, strict=True)]
         low = sum(distance for distance in reach if distance < 0)
         memory = np.empty(sum(abs(distance) for distance in reach) + 1, self.dtype)
@@ -206,7 +206,7 @@ class DeviceArray(_core.DeviceArrayBase):
 
     @explained
     def copyfrom(self, source: Any) -> DeviceArray:
-        """Take over the elements of an array of the same shape, and return this array.
+        """Copy the elements of an array of the same shape to this array, and return this array.
 
         Raises:
             ArgumentError: The shapes differ, the elements of this array are not contiguous, or it is read-only.
@@ -227,7 +227,7 @@ class DeviceArray(_core.DeviceArrayBase):
 
     @explained
     def copyto(self, target: Any) -> Any:
-        """Copy the elements to another array, or to a new one on a device, and return that.
+        """Copy the elements to another array, or to a new array on a device; return that array.
 
         Args:
             target: An array on a device, a NumPy array, or a :class:`Device`.
@@ -240,14 +240,14 @@ class DeviceArray(_core.DeviceArrayBase):
         return target
 
     def free(self) -> None:
-        """Free the memory when the kernels that use it have finished; arrays that share it are refused from now on.
+        """Free the memory after the kernels that use it have finished. Later uses of arrays that share it are refused.
 
-        What another library got by DLPack stays valid: the memory is freed when that is gone, too.
+        Memory that another library obtained by DLPack stays valid until that library releases it.
         """
         self.release()
 
     def __getitem__(self, index: Any) -> DeviceArray:
-        """Return a view: integers and slices with a positive step, as of NumPy."""
+        """Return a view, with the semantics of NumPy for integers and slices with a positive step."""
         shape, strides, offset = _view(self, index if isinstance(index, tuple) else (index,))
         return type(self)(self, shape, strides, offset * self.itemsize)
 
@@ -273,16 +273,17 @@ class DeviceArray(_core.DeviceArrayBase):
         """Return a capsule of DLPack that shares the memory.
 
         Args:
-            stream: where the elements will be used, as DLPack numbers streams of CUDA: None or 1 for the legacy default
-                stream, 2 for that of the thread, -1 for a consumer that waits itself, else the stream's address. That
-                stream waits for the kernels that were called before. For OpenCL, this call waits, except with -1.
-            max_version: the version of DLPack that the consumer knows.
-            dl_device: the device that the consumer wants.
-            copy: True asks for a copy.
+            stream: stream on which the elements will be used, as DLPack numbers streams of CUDA: None or 1 for the
+                legacy default stream, 2 for the per-thread default stream, -1 if the consumer synchronizes by itself,
+                otherwise the stream's address. That stream waits for the kernels that were called before. For OpenCL,
+                this call waits, except with -1.
+            max_version: highest version of DLPack that the consumer supports.
+            dl_device: device that the consumer wants.
+            copy: True requests a copy.
 
         Raises:
             BufferError: a copy is needed.
-            ArgumentError: the stream is none of these.
+            ArgumentError: the stream has another value.
             ResourceError: a kernel that was called before failed.
         """
         if copy:
@@ -293,7 +294,7 @@ class DeviceArray(_core.DeviceArrayBase):
         return self.dlpack_capsule(max_version is not None and max_version[0] >= 1)
 
     def _pass_to(self, stream: Any) -> None:
-        """Let a stream of another library wait for what was called on the queue of this device."""
+        """Make a stream of another library wait for all calls on the queue of this device."""
         if self.device_type == _TYPES["opencl"]:
             if stream != -1:
                 self.device.sync()
@@ -310,7 +311,7 @@ class DeviceArray(_core.DeviceArrayBase):
 
 
 def _extents(shape: Any) -> list[int]:
-    """The integers that a shape consists of."""
+    """Return a shape as a list of integers."""
     try:
         return [operator.index(each) for each in ([shape] if isinstance(shape, int | np.integer) else shape)]
     except TypeError as error:
@@ -319,12 +320,12 @@ def _extents(shape: Any) -> list[int]:
 
 
 def _bytes_of(host: Any) -> Any:
-    """The memory of a contiguous array; the buffer protocol does not know all types of elements."""
+    """Return the memory of a contiguous array as bytes; the buffer protocol does not support all data types."""
     return host.reshape(-1).view(np.uint8) if host.size else bytearray()
 
 
 def _view(array: Any, index: tuple[Any, ...]) -> tuple[list[int], list[int], int]:
-    """Shape, strides and offset in elements of ``array[index]``."""
+    """Return shape, strides and offset of ``array[index]``, in elements."""
     if Ellipsis in [part for part in index if part is Ellipsis]:
         at = next(i for i, part in enumerate(index) if part is Ellipsis)
         index = (*index[:at], *[slice(None)] * (array.ndim - len(index) + 1), *index[at + 1 :])
@@ -354,7 +355,8 @@ def _array_on(device: Device, host: Any) -> DeviceArray:
 
 
 def common_device(values: Iterable[Any]) -> Device | None:
-    """Return the device of all arrays among the values; None where one is elsewhere, or there is none."""
+    """Return the device of all arrays among the values; None if they are not all on one device, or there is no
+    array."""
     arrays = [value for value in values if hasattr(value, "shape") and not isinstance(value, np.generic)]
     if not arrays or not all(isinstance(array, DeviceArray) for array in arrays):
         return None
@@ -362,17 +364,17 @@ def common_device(values: Iterable[Any]) -> Device | None:
 
 
 def cpu(dev_id: int = 0) -> Device:
-    """The processor."""
+    """Return the host processor as a device."""
     return Device(_TYPES["cpu"], dev_id)
 
 
 def cuda(dev_id: int = 0) -> Device:
-    """A device of CUDA."""
+    """Return a CUDA device."""
     return Device(_TYPES["cuda"], dev_id)
 
 
 def opencl(dev_id: int | None = None) -> Device:
-    """A device of OpenCL, by default the one that kernels run on: the first GPU, else the first device."""
+    """Return an OpenCL device. By default that on which kernels run: the first GPU, or else the first device."""
     return Device(_TYPES["opencl"], _core.default_opencl_device() if dev_id is None else dev_id)
 
 
@@ -381,11 +383,11 @@ def device(dev: str, dev_id: int | None = None) -> Device:
     """Return the device of a name: ``"opencl:0"``, ``"cuda:1"``, ``"cpu"``; or of a target, such as ``"opencl"``.
 
     Args:
-        dev: The kind, perhaps with a number.
-        dev_id: The number, where the name has none. By default that on which kernels run.
+        dev: The kind, optionally with a number.
+        dev_id: The number, if the name has none. By default that of the device on which kernels run.
 
     Raises:
-        ArgumentError: There is no such kind.
+        ArgumentError: The kind does not exist.
     """
     kind, _, number = (dev.split() or [""])[0].partition(":")
     if kind in _HOST_WORDS:

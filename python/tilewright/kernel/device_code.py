@@ -15,9 +15,9 @@ from tilewright import _core
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.kernel.memory_plan import memory_text
 
-#: what `Kernel.inspect` shows
+#: views of :meth:`Kernel.inspect`
 View = Literal["tir", "llvm", "asm", "opencl", "cuda", "ptx", "sass", "memory", "schedule"]
-#: the environment variable that the core reads: the folder of NVRTC
+#: environment variable of the core with the folder of NVRTC
 NVRTC = "TILEWRIGHT_NVRTC"
 
 
@@ -37,7 +37,7 @@ def find_nvrtc(target: Any) -> None:
 
 
 def _packages() -> Iterator[Path]:
-    """Folders in which packages of NVIDIA have theirs."""
+    """Yield the folders of NVIDIA's installed packages."""
     spec = importlib.util.find_spec("nvidia")
     yield from map(Path, (spec.submodule_search_locations or ()) if spec else ())
 
@@ -49,10 +49,10 @@ def find_disassembler() -> str | None:
 
 
 def _sass_of_kernels(code: Any, name: str) -> str:
-    """Return the machine code of the kernels of ``name``, one architecture after the other, disassembled.
+    """Return the disassembled machine code of the kernels of ``name``, one architecture after the other.
 
     Raises:
-        ArgumentError: There is no machine code of NVRTC.
+        ArgumentError: NVRTC generated no machine code.
         ResourceError: There is no ``nvdisasm``, or it fails.
     """
     cubins = [(arch, binary) for arch, binary in code.binaries if arch.startswith("sm_") and "," not in arch]
@@ -78,10 +78,10 @@ def _sass_of_kernels(code: Any, name: str) -> str:
 def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: Any, lowered: Any) -> None:
     """Add the resource usage of kernels of a device to the report of the compilation.
 
-    ``report["kernels"]`` has an entry for each ``kernel``. For OpenCL it says what the lowered program has: ``threads``
-    and ``shared_bytes`` per block, and ``barriers``. For CUDA it says what the compiler reports, for each ``arch``:
-    ``registers`` per thread; ``spill_stores``, ``spill_loads`` and ``stack`` in bytes per thread; static
-    ``shared_bytes`` per block.
+    ``report["kernels"]`` has an entry for each ``kernel``. For OpenCL, it has ``threads`` and ``shared_bytes`` per
+    block, and ``barriers``, from the lowered program. For CUDA, it has for each ``arch`` the compiler's ``registers``
+    per thread; ``spill_stores``, ``spill_loads`` and ``stack`` in bytes per thread; and static ``shared_bytes`` per
+    block.
     """
     if target.kind == "opencl":
         report["kernels"] = [{**sizes, "kernel": f"tw_{sizes['kernel']}"} for sizes in _core.kernel_sizes(lowered)]
@@ -91,10 +91,10 @@ def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: An
 
 
 def text_of_kernels(code: Any, target: str, name: str, what: str, lowered: Any) -> str:
-    """Return the text of the kernels of ``name`` in ``what``: a language, ``"ptx"`` or ``"sass"``; or ``"memory"``.
+    """Return the kernels of ``name`` in a language, as ``"ptx"`` or as ``"sass"``; or their ``"memory"`` table.
 
     Raises:
-        ArgumentError: The target is another one, or there is no PTX or machine code.
+        ArgumentError: The program was compiled for another target, or there is no PTX or machine code.
         ResourceError: There is no ``nvdisasm``, or it fails.
     """
     if what == "sass":

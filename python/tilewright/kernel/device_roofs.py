@@ -1,4 +1,4 @@
-"""The limits of a device, measured: its memory by a copy, its arithmetic by chains of multiply-adds."""
+"""Measured limits of a device: memory bandwidth by a copy, arithmetic rate by chains of multiply-adds."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tilewright.timing import KernelCalls
 
 __all__ = ["describe_device", "device_roofs"]
 
-#: threads of a block of the probes: devices have at least so many
+#: threads per block of the probes; every device supports this number
 _THREADS = 64
-#: elements of float32 that the copies move: one is beyond all caches, the other fits in that of a device
+#: number of float32 elements that the copies move: larger than any cache; small enough for a device's cache
 _IN_MEMORY, _IN_CACHE = 1 << 25, 1 << 18
-#: threads, independent chains of a thread, and steps of each: enough to hide latencies on any device
+#: independent chains of a thread, threads, and steps of a chain: enough to hide latencies on any device
 _CHAINS, _CHAINED_THREADS, _STEPS = 8, 1 << 15, 256
-#: Lanes of a chain. Processors need vectors, GPUs do not; the highest rate counts.
+#: lanes of a chain, of which the highest rate counts: processors need vectors, GPUs do not
 _LANES = (1, 4, 8)
 #: times that each probe is executed; the fastest counts
 _ROUNDS = 5
-#: what a probe takes at least, so that the launch does not count
+#: minimum duration of a probe, so that the launch overhead is negligible
 _PROBE_SECONDS = 2e-3
 _found: dict[str, Roofs | None] = {}
 
@@ -73,7 +73,7 @@ def device_roofs(target: Any) -> Roofs | None:
 def _measure(kind: str, where: Device) -> Roofs | None:
     try:
         memory, cache = _copy_rate(kind, where, _IN_MEMORY), _copy_rate(kind, where, _IN_CACHE)
-    except ResourceError:  # such as too little memory
+    except ResourceError:  # as when there is too little memory
         return None
     peaks = {dtype: _arithmetic_rate(kind, where, dtype) for dtype in ("float32", "float64", "int32")}
     if not peaks["float32"]:
@@ -85,7 +85,7 @@ def _measure(kind: str, where: Device) -> Roofs | None:
 
 
 def _copy_rate(kind: str, where: Device, size: int) -> float:
-    """Return bytes per second that a copy of so many float32 reads and writes."""
+    """Return the bytes per second that a copy of `size` float32 elements reads and writes."""
     at = f"block * {4 * _THREADS} + thread * 4 + lane"
     program = f"""
 @T.prim_func
@@ -99,14 +99,14 @@ def copy(A: T.Buffer(({size},)), B: T.Buffer(({size},))):
 
 
 def _arithmetic_rate(kind: str, where: Device, dtype: str) -> float:
-    """Return operations per second, a multiply-add being two; 0 if the device does not have the type."""
+    """Return the operations per second, counting a multiply-add as two; 0 if the device does not support the type."""
     rates = [0.0]
     for lanes in _LANES:
         size = _CHAINED_THREADS * lanes
         try:
             values = [where.zeros(size, dtype), where.zeros(size, dtype)]
             seconds = _seconds(_chains(dtype, lanes), kind, values)
-        except (ResourceError, ScriptError):  # the device does not have the type
+        except (ResourceError, ScriptError):  # the device does not support the type
             continue
         rates.append(2.0 * size * _CHAINS * _STEPS / seconds)
     return max(rates)
@@ -136,7 +136,7 @@ def multiply_adds(A: T.Buffer(({size},), "{dtype}"), B: T.Buffer(({size},), "{dt
 
 
 def _seconds(program: str, kind: str, values: list[Any]) -> float:
-    """Return the seconds of a call: the least of some rounds of calls in a row."""
+    """Return the seconds per call: the minimum over rounds of consecutive calls."""
     (kernel,) = kernels_of(compile_quietly(from_source(program), kind))
     calls = KernelCalls(kernel, values)
     calls.spend(1)  # drivers compile at the first launch

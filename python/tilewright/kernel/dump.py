@@ -1,4 +1,4 @@
-"""TILEWRIGHT_DUMP: all stages of a compilation as files."""
+"""TILEWRIGHT_DUMP: write all stages of a compilation to files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["dump"]
 
 
 def dump(folder: Path, module: Any, target: str, code: Any) -> None:
-    """Write every stage of one compilation to a folder of its own under `folder`."""
+    """Write all stages of a compilation to its own folder under `folder`."""
     name = "_".join(code.functions) or "module"
     try:
         number = 0

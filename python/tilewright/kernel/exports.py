@@ -1,4 +1,4 @@
-"""Kernels as libraries for C: the kernel alone, or all of a module, and functions that validate what they are given."""
+"""Export kernels as C libraries: a single kernel or all of a module, with functions that validate their arguments."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tilewright.support.file_names import path_for_core
 
 if TYPE_CHECKING:
     from tilewright.kernel.kernel import _Program
-    from tilewright.kernel.omitted_outputs import Call
+    from tilewright.kernel.omitted_outputs import CallSignature
 
-#: what the names of functions end in that check arrays for another one
+#: suffix of the names of functions that check the arrays of a kernel
 VALIDATE = "_validate"
 
 
 class Exported(NamedTuple):
-    """The files that an export wrote; no library where the kernel is for another platform than this one."""
+    """The files that an export wrote; no library if the kernel is for another platform."""
 
     library: Path | None
     object: Path
@@ -28,7 +28,7 @@ class Exported(NamedTuple):
 
 
 def alone(program: _Program, own: str, name: str) -> _Program:
-    """Return the program with `own` as its only public function, under a new name, and with what that one calls."""
+    """Return the program with `own` as its only public function, under a new name, and with its callees."""
     if program.code is None or (own == name and len(program.code.functions) == 1):
         return program
     every = dict(program.lowered.functions)
@@ -48,7 +48,7 @@ def alone(program: _Program, own: str, name: str) -> _Program:
 
 
 def _with_validators(program: _Program) -> _Program:
-    """The program with a function beside each public one that checks what that one declares of its arrays."""
+    """Return the program with a validator for each public function that declares values of its arrays."""
     validators: dict[str, Any] = {}
     taken = {f.attrs.get("global_symbol") for f in program.lowered.functions.values()}
     for key, below in program.lowered.functions.items():
@@ -65,15 +65,15 @@ def _with_validators(program: _Program) -> _Program:
 
 
 def export(
-    program: _Program, folder: str | os.PathLike[str], name: str, call_of: Callable[[_Program, Any], Call]
+    program: _Program, folder: str | os.PathLike[str], name: str, call_of: Callable[[_Program, Any], CallSignature]
 ) -> Exported:
     """Write library, object and header.
 
     Args:
-        program: whose public functions are exported, and one that validates arrays beside each that declares some.
-        folder: where to.
-        name: of the files.
-        call_of: how the kernel of a function is called.
+        program: the program whose public functions are exported, with a validator for each one that has declarations.
+        folder: folder to write to.
+        name: name of the files.
+        call_of: function that returns the call signature of a function's kernel.
     """
     place, name = path_for_core("folder", folder), path_for_core("name", name)
     if program.code is None:

@@ -1,4 +1,4 @@
-"""Compiling programs and calling what comes out.
+"""Compile programs and call the resulting kernels.
 
 >>> kernel = tw.compile(matmul)              # a function, a module, a schedule, or tensors of tilewright.te
 >>> kernel(a, b, c)
@@ -30,12 +30,12 @@ from tilewright.support.notes import NO_RECORD, Note, announced, note_heuristics
 from tilewright.support.wrong_arguments import explained, suggests_keywords
 
 if TYPE_CHECKING:
-    from tilewright.kernel.omitted_outputs import Call
+    from tilewright.kernel.omitted_outputs import CallSignature
     from tilewright.meta_schedule import Database
     from tilewright.task.task import Task
     from tilewright.timing import Timing
 
-#: what can be compiled; of formulas a tensor, or the list of the parameters
+#: programs that can be compiled; formulas are given as a tensor or as the list of all parameters
 ProgramLike = _core.PrimFunc | _core.Module | _core.Schedule | te.Tensor | Sequence[te.Tensor | _core.Var]
 
 
@@ -48,9 +48,9 @@ class _Program(NamedTuple):
     target: str
     report: dict[str, Any]
     schedule: str = "as written"
-    #: the module before it was scheduled; None if that is not known
+    #: the unscheduled module; None if unknown
     written: Any = None
-    #: the trace of its schedule; None for a heuristic one, and if it is not known
+    #: the trace of its schedule; None for a heuristic schedule, or if unknown
     trace: Any = None
 
 
@@ -78,11 +78,15 @@ class Kernel(_core.KernelBase):
     """
 
     def __new__(cls, base: _core.KernelBase, *args: Any, **kwargs: Any) -> Kernel:
-        """Another reference to the code of ``base``."""
+        """Return another reference to the code of ``base``."""
         return super().__new__(cls, base)
 
     def __init__(
-        self, base: _core.KernelBase, program: _Program | None = None, library: str = "", call: Call | None = None
+        self,
+        base: _core.KernelBase,
+        program: _Program | None = None,
+        library: str = "",
+        call: CallSignature | None = None,
     ) -> None:
         self._program = program
         self._library = library
@@ -97,30 +101,30 @@ class Kernel(_core.KernelBase):
 
     @property
     def report(self) -> dict[str, Any]:
-        """The report of the compilation, as data; empty for a library, and for what the interpreter runs.
+        """Return the report of the compilation, as data; empty for a library and for interpreted functions.
 
-        ``times`` are the seconds of each lowering pass by name; ``promotions`` say for each buffer of scope ``"local"``
-        its ``function``, ``buffer``, whether it was ``promoted`` to registers, how many ``registers`` it takes, and the
-        ``reason`` why not; ``notes`` have ``code``, ``function`` and ``message``: see :attr:`notes`.
-        For devices, ``kernels`` say what each uses: see :func:`tilewright.kernel.device_code.report_on_kernels`.
+        ``times`` are the seconds of each lowering pass by name; ``promotions`` have for each buffer of scope
+        ``"local"`` its ``function``, ``buffer``, whether it was ``promoted`` to registers, the number of ``registers``,
+        and the ``reason`` if it was not; ``notes`` have ``code``, ``function`` and ``message``: see :attr:`notes`.
+        For devices, ``kernels`` have resource usage: see :func:`tilewright.kernel.device_code.report_on_kernels`.
         """
         return self._program.report if self._program else {}
 
     @property
     def schedule(self) -> str:
-        """Where the schedule comes from: ``"as written"`` (by the user), ``"by rules"`` or ``"recorded"`` (by a
-        search); empty for a library."""
+        """Return the origin of the schedule: ``"as written"`` (by the user), ``"by rules"`` (by heuristics) or
+        ``"recorded"`` (by a search); empty for a library."""
         return self._program.schedule if self._program else ""
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What did not become fast, and why: loops without vector code, buffers that are not in registers, functions
-        that are called number by number. What the program asks for comes first; :func:`tilewright.compile` warns of
-        that."""
+        """Return the missed optimizations with reasons: loops without vector code, buffers that are not in registers,
+        functions called for single elements. Notes on annotations of the program come first; :func:`tilewright.compile`
+        warns of these."""
         return notes_of(self.report)
 
     def __getitem__(self, name: str) -> Kernel:
-        """The kernel itself under its name, as a module of kernels has its kernels."""
+        """Return the kernel itself if `name` is its name, so that a kernel can be used as a module with one kernel."""
         if name != self.name:
             raise KeyError(name)
         return self
@@ -133,9 +137,10 @@ class Kernel(_core.KernelBase):
         return _compiled_again, (program.module, program.target, self.name, self.threads, *known)
 
     def _complete(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Call with arrays for the omitted outputs, which are returned; NotImplemented where that cannot be.
+        """Call with new arrays for the omitted outputs, and return these; NotImplemented if the call lacks other
+        arguments.
 
-        Arguments may be named by their parameters, too, where a buffer has another name than its handle.
+        Keywords may also be the names of handles, which can differ from those of their buffers.
         """
         call = self._known_call()
         if call is None:
@@ -147,7 +152,7 @@ class Kernel(_core.KernelBase):
         completed = omitted_outputs.complete(call, args, named)
         if completed is None:
             values = omitted_outputs.by_position(call, args, named)
-            if values is not None and len(values) == len(call.names):  # by the names of handles
+            if values is not None and len(values) == len(call.names):  # all arguments are given, by names of handles
                 return self(*(values[position] for position in range(len(values))))
             if all(call.position(name) is not None for name in named):
                 omitted_outputs.refuse_missing(call, self.name, args, named)
@@ -157,7 +162,7 @@ class Kernel(_core.KernelBase):
         return made[0] if len(made) == 1 else tuple(made)
 
     def _copied(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """The call with compact copies of arguments whose strides do not fit; NotImplemented where that cannot be."""
+        """Call with compact copies of arguments whose strides do not fit; NotImplemented if copies do not suffice."""
         from tilewright.kernel import strided
 
         call = self._known_call()
@@ -177,15 +182,15 @@ class Kernel(_core.KernelBase):
         hint = "the library does not say which outputs are optional: export the kernel again"
         raise ArgumentError.of("call/count", message, hint)
 
-    def _known_call(self) -> Call | None:
-        """Return how the kernel is called; None for a library that does not say."""
+    def _known_call(self) -> CallSignature | None:
+        """Return the call signature of the kernel; None for a library without one."""
         if self._call is None and self._program is not None:
             self._call = _call_of(self._program, self._function())
         return self._call
 
     def _function(self) -> Any:
         module = self._need_program().module
-        # The interpreter calls functions by their names in the module.
+        # The interpreter looks up functions by their names in the module.
         return module.functions[exported_keys(module).get(self.name, self.name)]
 
     def _unscheduled_function(self) -> Any:
@@ -193,14 +198,15 @@ class Kernel(_core.KernelBase):
 
     @explained
     def inspect(self, what: View, after: str = "") -> str:
-        """The program as the code generator gets it, the optimized LLVM IR, the assembly, or the steps of its schedule.
+        """Return the lowered program, the optimized LLVM IR, the assembly, or the steps of the schedule, as text.
 
         Args:
-            what: One of ``"tir"``, ``"llvm"``, ``"asm"``, ``"opencl"`` or ``"cuda"`` (the text of kernels of a device;
-                ``"llvm"`` is then that of the host), ``"ptx"`` (what NVRTC made of it), ``"sass"`` (the machine code of
-                that, by ``nvdisasm``), ``"memory"`` (where kernels of a device keep their buffers), and ``"schedule"``:
-                what rules, a search or a :class:`Schedule` did, as a script with these steps on ``sch``, or ``""``.
-            after: With ``"tir"``: the lowering pass after which to look, as :func:`tilewright.lower` takes it.
+            what: One of ``"tir"``, ``"llvm"``, ``"asm"``, ``"opencl"`` or ``"cuda"`` (source code of a device's
+                kernels; ``"llvm"`` is then the host code), ``"ptx"`` (NVRTC's output), ``"sass"`` (its machine code,
+                disassembled by ``nvdisasm``), ``"memory"`` (the memory plan of a device's kernels), and ``"schedule"``:
+                the steps of the heuristics, a search or a :class:`Schedule`, as a script that applies them to ``sch``,
+                or ``""``.
+            after: With ``"tir"``: the lowering pass after which to print the program, as in :func:`tilewright.lower`.
         """
         if what not in (known := get_args(View)):
             raise ArgumentError.of("kernel/inspect", f"inspect takes {', '.join(map(repr, known))}, not {what!r}")
@@ -228,7 +234,7 @@ class Kernel(_core.KernelBase):
         from tilewright.schedule import Schedule
 
         functions = dict(program.written.functions)
-        # A function alone has the name that a schedule of it gives it.
+        # A schedule of a single function names it "main".
         schedule = Schedule(program.written if len(functions) > 1 else next(iter(functions.values())))
         if len(functions) > 1:
             schedule.work_on(str(exported_keys(program.written)[self.name]))
@@ -237,15 +243,14 @@ class Kernel(_core.KernelBase):
 
     @explained
     def export(self, folder: str | os.PathLike[str], name: str | None = None) -> Exported:
-        """Write what a program without Tilewright needs to call this kernel.
+        """Write the files that a program without Tilewright needs to call this kernel.
 
         Args:
-            folder: Where to; it is made if it is missing.
-            name: Of the files and of the function in C; by default the name of the function.
+            folder: Folder to write to; it is created if missing.
+            name: Name of the files and of the function in C; by default the name of the function.
 
-        C and C++ keep some names for themselves: a function or parameter of such a name ends in an underscore there
-        (``double_``, ``exp_``). Characters that C does not have become underscores, and of names that would be the
-        same one gets a number at its end.
+            Names that are reserved in C or C++ get an underscore at the end (``double_``, ``exp_``). Characters that C
+            does not allow become underscores, and names that would become equal get a number at the end.
 
         Returns:
             The paths of ``NAME.so``, ``NAME.o`` and ``NAME.h``, in this order. A kernel for another platform
@@ -259,15 +264,16 @@ class Kernel(_core.KernelBase):
         return export(alone(self._need_program(), self.name, name), folder, name, _call_of)
 
     def validate(self, *args: Any) -> None:
-        """Check what the program declares of its arrays (``T.assume_buffer_domain``), which calls take for granted.
+        """Check the declared values of the arrays (``T.assume_buffer_domain``), which calls assume without checks.
 
-        A program that declares nothing has nothing to check. An exported kernel has the function ``NAME_validate``.
+        A program without declarations has nothing to check. For an exported kernel, call the function
+        ``NAME_validate``.
 
         Args:
-            args: as for a call.
+            args: arguments as for a call.
 
         Raises:
-            ArgumentError: An array breaks a declaration; the message says where it does first.
+            ArgumentError: An array violates a declaration; the message shows the first position.
         """
         if self._validator is None and self._program is not None:
             self._validator = _validator_of(self._program, self._function())
@@ -277,17 +283,17 @@ class Kernel(_core.KernelBase):
     def benchmark(self, *args: Any, threads: int = 1, cold: bool = False) -> Timing:
         """Time the kernel on these arguments, against the limits of this machine.
 
-        These are measured first, once a process and number of threads, in about a second: for as many threads as there
-        are cores, at most.
+        The limits are measured first, once per process and number of threads, in about a second, with at most one
+        thread per core.
 
         Args:
             args: As for a call; outputs are overwritten.
-            threads: That parallel loops may use.
+            threads: Number of threads that parallel loops may use.
             cold: Whether the caches hold other data before each call.
 
         Returns:
-            Median and quartiles in seconds of a call without what Python adds to it, GFLOP/s, GB/s, and the fraction
-            of the limit that binds. A library keeps no program: of its kernels the work is unknown but for the bytes of
+            Median and quartiles of the seconds of a call without Python overhead, GFLOP/s, GB/s, and the fraction of
+            the binding limit. A library has no program: for its kernels, the work is unknown except for the bytes of
             the arguments.
 
         Raises:
@@ -302,7 +308,7 @@ class Kernel(_core.KernelBase):
         warn_of_threads(threads)
         if (call := self._known_call()) is not None:
             args = tuple(completed[0]) if (completed := omitted_outputs.complete(call, args, {})) else args
-        self(*args)  # what is wrong with the arguments is said here
+        self(*args)  # reports invalid arguments
         if self.strides == "copy" and call is not None:
             made = strided.with_copies(call, args, [written for *_, written in self.parameters])
             args = args if made is None else tuple(made[0])
@@ -336,7 +342,7 @@ class KernelModule(Mapping[str, Kernel]):
         return len(self._kernels)
 
     def __getattr__(self, name: str) -> Kernel:
-        """``module.f`` is ``module["f"]``."""
+        """Return ``module["f"]`` for ``module.f``."""
         kernels: dict[str, Kernel] = self.__dict__.get("_kernels", {})
         if name in kernels:
             return kernels[name]
@@ -350,7 +356,7 @@ class KernelModule(Mapping[str, Kernel]):
 
     @explained
     def inspect(self, what: View, after: str = "") -> str:
-        """All kernels and what they call, as :meth:`Kernel.inspect` shows them."""
+        """Return all kernels and their callees, as :meth:`Kernel.inspect` shows them."""
         if what == "schedule":
             steps = {name: kernel.inspect(what) for name, kernel in self._kernels.items()}
             return "\n".join(f"# {name}\n{text}" for name, text in steps.items() if text)
@@ -358,13 +364,13 @@ class KernelModule(Mapping[str, Kernel]):
 
     @explained
     def export(self, folder: str | os.PathLike[str], name: str) -> Exported:
-        """Write all kernels as one library, as :meth:`Kernel.export` does; `name` is that of the files only."""
+        """Write all kernels as one library, as :meth:`Kernel.export` does; `name` is only the name of the files."""
         limits.kind("name", name, str, "the name of the files")
         return export(next(iter(self._kernels.values()))._need_program(), folder, name, _call_of)
 
 
 def _validator_of(program: _Program, function: Any) -> Kernel | None:
-    """The kernel that checks what a function declares of its arrays; None where it declares nothing."""
+    """Return the kernel that checks the declared values of a function's arrays; None without declarations."""
     validator = _core.validator_of(function)
     if validator is None:
         return None
@@ -374,8 +380,7 @@ def _validator_of(program: _Program, function: Any) -> Kernel | None:
 
 
 def _unscheduled(program: _Program, function: Any) -> Any:
-    """The function before it was scheduled, where it takes the same arguments: without what a schedule computes
-    again."""
+    """Return the unscheduled function if it has the same parameters; it lacks the values that a schedule recomputes."""
     key = (
         None
         if program.written is None
@@ -387,8 +392,8 @@ def _unscheduled(program: _Program, function: Any) -> Any:
     return before if _takes_the_same(before, function) else function
 
 
-def _call_of(program: _Program, function: Any) -> Call:
-    """How the kernel of a function of the program is called, whatever its schedule."""
+def _call_of(program: _Program, function: Any) -> CallSignature:
+    """Return the call signature of a function's kernel, which does not depend on its schedule."""
     from tilewright.kernel.omitted_outputs import call_of
 
     before = _unscheduled(program, function)
@@ -410,13 +415,13 @@ def _equal_extents(a: Any, b: Any) -> bool:
 
 @suggests_keywords
 def lower(program: ProgramLike, after: str = "", target: TargetLike = "native") -> _core.Module:
-    """The program after lowering pass ``after`` (all passes if empty), as a module."""
+    """Return the program after lowering pass ``after`` (all passes if empty), as a module."""
     lowered: _core.Module = _core.lower(as_module(program), str(_core.Target(target)), after)[0]
     return lowered
 
 
 def _lowered(module: Any, target: str, **options: Any) -> tuple[Any, dict[str, Any]]:
-    """The lowered module, and a report on its functions under the names that users know."""
+    """Return the lowered module, and a report with the user's names of the functions."""
     lowered, report = _core.lower(module, target, **options)
     for entries in (report["notes"], report["promotions"]):
         _name_functions(entries, module)
@@ -424,7 +429,7 @@ def _lowered(module: Any, target: str, **options: Any) -> tuple[Any, dict[str, A
 
 
 def _name_functions(entries: list[dict[str, Any]], module: Any) -> list[dict[str, Any]]:
-    """The entries, which name functions of the module: in a schedule they are all ``main``."""
+    """Return the entries with the global_symbol of their functions, because a schedule names its functions ``main``."""
     names = {name: str(function.attrs.get("global_symbol", name)) for name, function in module.functions.items()}
     for entry in entries:
         entry["function"] = names.get(entry["function"], entry["function"])
@@ -443,7 +448,7 @@ def compile(
 ) -> Kernel | KernelModule:
     """Compile a function, a module, a schedule or tensors of te. Several public functions make a :class:`KernelModule`.
 
-    The kernel runs on all cores, also where its schedule was tuned for fewer; ``kernel.threads = 1`` sets a limit.
+    The kernel runs on all cores, even if its schedule was tuned for fewer; ``kernel.threads = 1`` sets a limit.
 
     Args:
         program: What to compile. With :mod:`tilewright.te`: an output tensor, whose inputs become the parameters before
@@ -457,9 +462,9 @@ def compile(
             default functions, modules and tensors get the heuristic schedule, unless ``check_bounds`` is set or a cost
             estimate expects the program's own loops to be faster; a :class:`Schedule` is compiled unchanged.
             :attr:`Kernel.schedule` names the choice.
-        database: Use the fastest schedule that this file of records has for the program on this target; also
-            "postgresql://...", or a database of :mod:`tilewright.meta_schedule`. Functions of a module that have no
-            record get the heuristic schedule, with a warning.
+        database: Use the fastest schedule for the program and target in this database: a file, "postgresql://...", or a
+            database of :mod:`tilewright.meta_schedule`. Functions of a module without a record get the heuristic
+            schedule, with a warning.
         check_bounds: Check every access when the kernel runs. A call that would leave a buffer raises an
             :class:`ArgumentError` that names block, buffer, index, its value, and bound. Loops that keep such a check
             are not vectorized, without a warning. Accesses through pointers that are passed to calls are not checked.
@@ -481,18 +486,18 @@ def compile(
     if not check_bounds:
         scheduled = {kernel.name for kernel in kernels_of(result) if kernel.schedule == "by rules"}
         notes = next((kernel.notes for kernel in kernels_of(result)), ())
-        # Nobody has asked for what the rules ask for.
+        # The user did not request the optimizations that heuristics request, so do not warn of them.
         warn(tuple(n for n in notes if n.function not in scheduled or n.code == NO_RECORD))
     return result
 
 
 def kernels_of(compiled: Kernel | KernelModule) -> list[Kernel]:
-    """Return the kernels of what a compilation returned, in a list."""
+    """Return the kernels of a compilation as a list."""
     return list(compiled.values()) if isinstance(compiled, KernelModule) else [compiled]
 
 
 def notes_on(program: Any, target: TargetLike = "native") -> tuple[Note, ...]:
-    """Return the notes of lowering a program; nothing where it cannot be lowered."""
+    """Return the notes from lowering a program; empty if it cannot be lowered."""
     try:
         return notes_of(_lowered(as_module(program), str(_core.Target(target)))[1])
     except Error:
@@ -543,7 +548,7 @@ def compile_quietly(
 
 
 def _with_heuristics(module: Any, target: Any, checked: bool, written: Any, if_faster: bool) -> Kernel | KernelModule:
-    """The kernels of a module with heuristic schedules; a heuristic that fails is no reason not to compile."""
+    """Compile a module with heuristic schedules; if a heuristic fails, compile the program unscheduled."""
     from tilewright.heuristics import failures
     from tilewright.heuristics.by_target import heuristic_schedules
 
@@ -553,10 +558,10 @@ def _with_heuristics(module: Any, target: Any, checked: bool, written: Any, if_f
         schedules = dict.fromkeys(ruled.changed, "by rules")
         kernels = _compiled(ruled.module, target, schedules=schedules, check_bounds=checked, written=written)
     except Exception as error:
-        # No device runs loops that nothing binds.
+        # Devices cannot run unscheduled loops.
         if not ruled.changed or is_for_device(target):
             raise
-        # Says what is wrong with the program itself.
+        # Compiling the unscheduled module reports errors of the program itself.
         kernels = _compiled(module, target, check_bounds=checked, written=written)
         failures.raise_in_tests(error)
         failed |= dict.fromkeys(ruled.changed, failures.description(error))
@@ -566,7 +571,7 @@ def _with_heuristics(module: Any, target: Any, checked: bool, written: Any, if_f
 
 
 def _note_what_is_left(kernels: Kernel | KernelModule, names: Sequence[str]) -> None:
-    """Says which functions no rule knows; where lowering has said why loops are slow, that is enough."""
+    """Add a note for functions that no heuristic schedules, unless lowering already explains why loops are slow."""
     for kernel in kernels_of(kernels):
         if kernel.name in names and not any(note.function == kernel.name for note in kernel.notes):
             message = "no rule knows this kind of computation: its loops stay as they are, apart from vectors"
@@ -574,12 +579,13 @@ def _note_what_is_left(kernels: Kernel | KernelModule, names: Sequence[str]) -> 
 
 
 def _note_what_has_no_record(kernels: Kernel | KernelModule, written: Any) -> None:
-    """Says which functions of a module the database knows nothing of, but for those that have a schedule already."""
+    """Add a note for functions of a module without a record in the database, except those that are scheduled
+    already."""
     from tilewright.heuristics.unscheduled import is_unscheduled
 
     unscheduled = {f.attrs.get("global_symbol") for f in written.functions.values() if is_unscheduled(f)}
     for kernel in kernels_of(kernels):
-        # What the interpreter runs has no report.
+        # Interpreted functions have no report.
         if kernel.name in unscheduled and kernel.schedule != "recorded" and kernel.report:
             how = "scheduled by heuristics" if kernel.schedule == "by rules" else "compiled unscheduled"
             message = f"the database has no record of it for this target: it is {how}"
@@ -595,21 +601,21 @@ def _compiled(
     traces: Mapping[str, Any] = MappingProxyType({}),
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
-    """Compile a module as it is.
+    """Compile a module without scheduling it.
 
     Args:
         module: the scheduled functions.
-        target: what to compile for.
-        written: the functions before they were scheduled.
-        schedules: where the schedules of functions come from, by the names of kernels.
-        traces: the steps of these schedules.
+        target: the target.
+        written: the unscheduled functions.
+        schedules: origins of the functions' schedules, by the names of kernels.
+        traces: traces of these schedules, by the names of kernels.
         check_bounds: check every access.
     """
     if target.kind == "interpreter":
         return _interpreted(module)
     text = str(target)
     folder = os.environ.get("TILEWRIGHT_DUMP")
-    # A module may hold things that are no functions, which are refused below.
+    # Values that are not functions are refused below.
     attrs = {name: getattr(function, "attrs", {}) for name, function in module.functions.items()}
     names = ", ".join(str(of_one.get("global_symbol", name)) for name, of_one in attrs.items())
     with announced(f"compiling {names}"):
@@ -618,7 +624,7 @@ def _compiled(
         code = _core.compile_object(lowered, text, bool(folder), bool(folder))
     report["notes"] += _name_functions(code.notes, module)
     report_on_kernels(report, code, target, module, lowered)
-    # Of what rules and searches have made parallel, the step that did it has proved it.
+    # Omit these notes for loops that heuristics or searches have parallelized: the primitive has proved independence.
     report["notes"] = [
         note
         for note in report["notes"]
@@ -646,7 +652,7 @@ def _compiled(
 
 
 def compile_task(task: Task, scheduled: Any = None, target: str = "native") -> Kernel:
-    """The kernel of the function of a task, of the program as it is or as a schedule from a search has made it."""
+    """Return the kernel of a task's function, unscheduled or with the schedule of a search."""
     if scheduled is None:
         kernel = compile_quietly(task.module, target)
     else:
@@ -660,13 +666,13 @@ def compile_task(task: Task, scheduled: Any = None, target: str = "native") -> K
 def compile_functions(
     module: Any, scheduled: Mapping[str, Any], traces: Mapping[str, Any], target: TargetLike
 ) -> Kernel | KernelModule:
-    """A module some of whose functions were tuned: these as they are scheduled, the others as :func:`compile` does.
+    """Compile a module in which some functions were tuned: these as scheduled, the others as :func:`compile` does.
 
     Args:
-        module: as it was written.
-        scheduled: by the names of kernels, the functions that they are made of.
-        traces: by the names of kernels, the steps of their schedules.
-        target: what to compile for.
+        module: the unscheduled module.
+        scheduled: the tuned functions, by the names of kernels.
+        traces: the traces of their schedules, by the names of kernels.
+        target: the target.
     """
     resolved = _core.Target(target)
     chosen, schedules, failed = with_recorded(module, scheduled, resolved)
@@ -683,12 +689,12 @@ def _interpreted(module: Any) -> Kernel | KernelModule:
 
 @explained
 def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
-    """The kernels of a shared library that :meth:`Kernel.export` wrote: one, or a :class:`KernelModule` of several; or
-    of an object file that a builder of a search made (``RunnerInput.artifact_path``), for this kind of processor.
-    ``kernel.strides = "copy"`` lets one take arrays that are not compact.
+    """Load the kernels of a shared library that :meth:`Kernel.export` wrote, or of an object file that a builder of a
+    search made (``RunnerInput.artifact_path``), for this kind of processor: one kernel, or a :class:`KernelModule` of
+    several. ``kernel.strides = "copy"`` makes a kernel accept arrays that are not compact.
 
     Raises:
-        ResourceError: The file cannot be loaded, or holds no kernels, or kernels of another version.
+        ResourceError: The file cannot be loaded, or has no kernels, or kernels of another version.
     """
     place = os.path.abspath(path_for_core("path", path))
     if place.endswith(".o"):
@@ -698,7 +704,7 @@ def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
             raise ResourceError.of("library/open", f"{place} cannot be loaded: {error.strerror}") from None
     found, calls = _loaded(place)
     kernels = {name: Kernel(base, None, place, calls.get(name)) for name, base in found.items()}
-    # Of what checks arrays for another kernel, the library does not say how it is called.
+    # The library stores no call signatures of its validators.
     checks = {name for name in found if name.endswith(VALIDATE) and name not in calls}
     for name, kernel in kernels.items():
         if f"{name}{VALIDATE}" in checks:
@@ -707,10 +713,10 @@ def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
 
 
 def object_code_of(compiled: Kernel | KernelModule) -> bytes:
-    """What :func:`load_object_code` makes the same kernels of, on this kind of processor.
+    """Return object code from which :func:`load_object_code` creates the same kernels, on this kind of processor.
 
     Raises:
-        ArgumentError: They are interpreted, or come from a library.
+        ArgumentError: The kernels are interpreted, or come from a library.
     """
     program = kernels_of(compiled)[0]._need_program()
     if program.code is None:
@@ -721,12 +727,12 @@ def object_code_of(compiled: Kernel | KernelModule) -> bytes:
 
 
 def load_object_code(code: bytes) -> Kernel | KernelModule:
-    """The kernels of object code; they know no program."""
+    """Return the kernels of object code, without their programs."""
     loaded = _core.load_object(code)
     return _one_or_many({name: Kernel(loaded.callable(name)) for name in loaded.names})
 
 
-def _loaded(path: str) -> tuple[dict[str, _core.KernelBase], dict[str, Call]]:
+def _loaded(path: str) -> tuple[dict[str, _core.KernelBase], dict[str, CallSignature]]:
     from tilewright.kernel.omitted_outputs import calls_from
 
     kernels, calls = _core.load_library(path_for_core("path", path))

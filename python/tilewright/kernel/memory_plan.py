@@ -1,4 +1,4 @@
-"""What kernels of a device keep where, read off the lowered program: shared memory, registers, and barriers."""
+"""Memory plan of a device's kernels, derived from the lowered program: shared memory, registers, and barriers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["KernelMemory", "PlacedBuffer", "memory_of_kernels", "memory_text"]
 
 @dataclass(frozen=True)
 class PlacedBuffer:
-    """A buffer inside of a kernel.
+    """A buffer inside a kernel.
 
     Attributes:
-        elements: how many it has; None if that depends on sizes.
-        offset: of a buffer in shared memory: the byte at which it begins there. None for the memory of a thread.
+        elements: number of elements; None if it depends on sizes.
+        offset: offset in bytes of a buffer within shared memory; None for a thread's own memory.
     """
 
     name: str
@@ -30,16 +30,16 @@ class PlacedBuffer:
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of all elements."""
+        """Return the size of all elements in bytes."""
         return None if self.elements is None else self.elements * numpy_dtype(self.dtype).itemsize
 
 
 @dataclass
 class KernelMemory:
-    """A kernel: the threads of a block, its barriers, and its buffers in the order of the program.
+    """A kernel with the number of threads per block, its barriers, and its buffers in program order.
 
     Attributes:
-        shared_bytes: of a block; None if that depends on sizes.
+        shared_bytes: bytes of shared memory per block; None if they depend on sizes.
     """
 
     kernel: str
@@ -50,7 +50,7 @@ class KernelMemory:
 
 
 def memory_of_kernels(lowered: ir.Module) -> list[KernelMemory]:
-    """Return what each kernel of a lowered module keeps where."""
+    """Return the memory plan of each kernel of a lowered module."""
     return [
         KernelMemory(**sizes, buffers=_buffers_of(lowered.functions[sizes["kernel"]]))
         for sizes in _core.kernel_sizes(lowered)
@@ -58,7 +58,7 @@ def memory_of_kernels(lowered: ir.Module) -> list[KernelMemory]:
 
 
 def memory_text(lowered: ir.Module) -> str:
-    """Return a table for each kernel, which says where its buffers are, and which share bytes."""
+    """Return a table for each kernel, with the memory of its buffers and which buffers share bytes."""
     return "\n\n".join(str(_table(kernel)) for kernel in memory_of_kernels(lowered))
 
 
@@ -112,11 +112,11 @@ def _buffers_of(function: Any) -> list[PlacedBuffer]:
         if view is not None:
             elements = _product(view.shape)
             buffers.append(PlacedBuffer(str(pointer.name), str(view.scope()), str(view.dtype), elements, at))
-    return [*dict.fromkeys(buffers)]  # a loop that was cut has its buffers in each part
+    return [*dict.fromkeys(buffers)]  # a loop that was split has its buffers in each part
 
 
 def _address(value: Any) -> int | None:
-    """The byte of the arena whose address an expression is."""
+    """Return the offset in the arena that an address expression has; None for other expressions."""
     if not isinstance(value, ir.Call) or getattr(value.op, "name", "") != "tir.address_of":
         return None
     first = value.args[0]

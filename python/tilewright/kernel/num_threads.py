@@ -1,4 +1,4 @@
-"""How many threads the parallel loops of all kernels use."""
+"""Number of threads that the parallel loops of all kernels use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilewright.support.notes import warn_of_threads
 
 
 def set_num_threads(count: int) -> None:
-    """Set how many threads the parallel loops of all kernels use, the calling one included.
+    """Set the number of threads, including the calling one, that the parallel loops of all kernels use.
 
     0 restores the default: one per core that this process may use, or ``TILEWRIGHT_NUM_THREADS``.
     """
@@ -18,5 +18,5 @@ def set_num_threads(count: int) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads the parallel loops of kernels use."""
+    """Return the number of threads that the parallel loops of kernels use."""
     return _core.get_num_threads()

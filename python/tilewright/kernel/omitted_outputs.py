@@ -1,7 +1,7 @@
 """Parameters that a call of a kernel may omit: optional outputs, which are allocated and returned.
 
-An array is an optional output if the program writes it and reads no element before it has written that element. This is
-asked of the program as it was before a schedule changed it, so that no schedule decides how its kernel is called.
+An array is an optional output if the program writes it and reads no element before it has written that element. The
+unscheduled program decides this, so that the calling convention does not depend on the schedule.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tilewright.task.parameter_names import labels_of, names_of_parameters
 
 
 @dataclass(frozen=True)
-class Call:
-    """How a kernel is called.
+class CallSignature:
+    """The call signature of a kernel.
 
     Attributes:
-        function: its parameters, of a function whose body does not matter.
-        outputs: the positions of optional parameters.
-        reasons: why each parameter may not, in order; empty for those that may, and of an older library.
+        function: a PrimFunc with the kernel's parameters; its body is unused.
+        outputs: positions of the optional parameters.
+        reasons: for each parameter, why it is required; "" for optional ones. Empty for libraries of older versions.
     """
 
     function: Any
@@ -39,7 +39,7 @@ class Call:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of all parameters; of a handle, the name of its buffer."""
+        """Return the names of all parameters; for a handle, the name of its buffer."""
         return names_of_parameters(self.function)
 
     @cached_property
@@ -49,17 +49,17 @@ class Call:
 
     @cached_property
     def inputs(self) -> tuple[int, ...]:
-        """The positions of parameters that are no outputs."""
+        """Return the positions of the parameters that are not optional outputs."""
         return tuple(position for position in range(len(self.names)) if position not in self.outputs)
 
     @cached_property
     def handles(self) -> tuple[str, ...]:
-        """The names of the parameters themselves, also where a buffer has another one."""
+        """Return the names of the handles, which can differ from those of their buffers."""
         return tuple(str(param.name_hint) for param in self.function.params)
 
     @cached_property
     def arrays(self) -> dict[int, tuple[Any, np.dtype[Any]]]:
-        """The shape and the type of the array for each output; of sizes that are left open, no shape."""
+        """Return shape and data type of the array for each output; the shape is None if a size is symbolic."""
         found = {}
         for position in self.outputs:
             buffer = self.buffer(position)
@@ -70,27 +70,27 @@ class Call:
         return found
 
     def buffer(self, position: int) -> Any:
-        """What a parameter holds; None for a number."""
+        """Return the buffer of a parameter; None for a scalar."""
         return self.function.buffer_map.get(self.function.params[position])
 
     def position(self, name: str) -> int | None:
-        """The parameter that a keyword means: by its own name, or that of its handle. None where it means none, or
-        one of several."""
+        """Return the position of the parameter that a keyword names, by its own name or its handle's; None if there is
+        no such parameter, or several."""
         for names in (self.names, self.handles):
             if name in names:
                 return names.index(name) if names.count(name) == 1 else None
         return None
 
 
-def call_of(function: Any, module: Any) -> Call:
-    """Return how the kernel of a function is called; functions that it calls are those of the module."""
+def call_of(function: Any, module: Any) -> CallSignature:
+    """Return the call signature of a function's kernel; `module` has the functions that it calls."""
     roles = _core.parameter_roles(function, module)
     outputs = frozenset(position for position, (role, _) in enumerate(roles) if role == "output")
-    return Call(function, outputs, tuple(_why_needed(role, reader) for role, reader in roles))
+    return CallSignature(function, outputs, tuple(_why_needed(role, reader) for role, reader in roles))
 
 
 def _why_needed(role: str, reader: str) -> str:
-    """Return why a parameter may not be omitted, as what is said of it; empty for an optional output."""
+    """Return why a parameter may not be omitted, as a predicate ("is never written"); "" for an optional output."""
     match role:
         case "scalar":
             return "is a number"
@@ -101,8 +101,8 @@ def _why_needed(role: str, reader: str) -> str:
     return ""
 
 
-def calls_text(calls: Mapping[str, Call]) -> str:
-    """Return what a library stores about its kernels, which :func:`calls_from` reads: by their names there."""
+def calls_text(calls: Mapping[str, CallSignature]) -> str:
+    """Return the JSON text with the call signatures that a library stores, which :func:`calls_from` parses."""
     found = {}
     for kernel, call in calls.items():
         bare = call.function.with_body(_core.Evaluate(_core.const(0, "int32")))
@@ -110,15 +110,15 @@ def calls_text(calls: Mapping[str, Call]) -> str:
             bare = bare.without_attr(attribute)
         names = sorted({call.names[position] for position in call.outputs})
         found[kernel] = {
-            # Libraries of earlier versions, and these for earlier versions, say it by name.
+            # `outputs` (names) is for versions before `positions`.
             **{"outputs": names, "positions": sorted(call.outputs), "reasons": list(call.reasons)},
             "function": ir.save_json(bare),
         }
     return json.dumps(found)
 
 
-def calls_from(text: str) -> dict[str, Call]:
-    """By the names of kernels; nothing of a library that does not say."""
+def calls_from(text: str) -> dict[str, CallSignature]:
+    """Return the call signatures by kernel name; empty for a library without them."""
     try:
         known = json.loads(text or "{}").items()
         return {name: _call_from(call) for name, call in known}
@@ -126,19 +126,19 @@ def calls_from(text: str) -> dict[str, Call]:
         return {}
 
 
-def _call_from(noted: Mapping[str, Any]) -> Call:
+def _call_from(noted: Mapping[str, Any]) -> CallSignature:
     function = ir.load_json(noted["function"])
     names = names_of_parameters(function)
     by_name = [position for position, name in enumerate(names) if name in noted["outputs"]]
     outputs = frozenset(int(position) for position in noted.get("positions", by_name))
-    return Call(function, outputs, tuple(map(str, noted.get("reasons", ()))))
+    return CallSignature(function, outputs, tuple(map(str, noted.get("reasons", ()))))
 
 
-def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], list[Any]] | None:
-    """All arguments in the order of the parameters, and those among them that were made here.
+def complete(call: CallSignature, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], list[Any]] | None:
+    """Return all arguments in the order of the parameters, and the newly allocated ones among them.
 
-    Positional arguments are those of the parameters that are read; where more are given, of all parameters in order.
-    None where something else than an output is missing.
+    Positional arguments are those of the required parameters, or, if there are more, of all parameters in order. Return
+    None if no output is omitted, or if an argument other than an output is missing.
 
     Raises:
         tilewright.ArgumentError: the size of an output does not follow from the arguments.
@@ -162,12 +162,12 @@ def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple
     return [values[position] if position in values else made[position] for position in every], list(made.values())
 
 
-def refuse_missing(call: Call, kernel: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
-    """Refuse a call that lacks arguments which are no optional outputs; do nothing where none is missing or the call
-    cannot be understood.
+def refuse_missing(call: CallSignature, kernel: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Refuse a call without an argument for a required parameter; do nothing if none is missing or the arguments cannot
+    be assigned to parameters.
 
     Raises:
-        tilewright.ArgumentError: which parameters have no argument, and why each is needed.
+        tilewright.ArgumentError: parameters have no argument; the message says why each is required.
     """
     values = by_position(call, args, named)
     missing = [] if values is None else [position for position in call.inputs if position not in values]
@@ -185,9 +185,9 @@ def refuse_missing(call: Call, kernel: str, args: Sequence[Any], named: Mapping[
     )
 
 
-def by_position(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> dict[int, Any] | None:
-    """The arguments by the positions of their parameters; None for a name that is unknown, ambiguous or given twice, or
-    for too many arguments."""
+def by_position(call: CallSignature, args: Sequence[Any], named: Mapping[str, Any]) -> dict[int, Any] | None:
+    """Return the arguments by the positions of their parameters; None if a name is unknown, ambiguous or given twice,
+    or if there are too many arguments."""
     values: dict[int, Any] = {}
     for name, value in named.items():
         position = call.position(name)
@@ -200,8 +200,8 @@ def by_position(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> di
 
 
 def as_given(array: Any, arguments: Iterable[Any]) -> Any:
-    """Return an array as a tensor of PyTorch that shares its memory, if all arguments but numbers are tensors of
-    PyTorch."""
+    """Return an array as a PyTorch tensor that shares its memory if all arguments except numbers are PyTorch
+    tensors."""
     torch = sys.modules.get("torch")
     if torch is None:
         return array
@@ -210,26 +210,26 @@ def as_given(array: Any, arguments: Iterable[Any]) -> Any:
         return array
     if array.dtype.isbuiltin == 1:
         return torch.from_dlpack(array)
-    # What DLPack does not know as NumPy's goes by way of the bytes.
+    # Convert data types that NumPy's DLPack export does not support through their bytes.
     dtype = getattr(torch, array.dtype.name, None)
     return array if dtype is None else torch.from_dlpack(array.view(f"u{array.itemsize}")).view(dtype)
 
 
-def _shape_for(call: Call, position: int, values: Mapping[int, Any]) -> list[int]:
-    """Return the shape of an output whose sizes are those of the arguments, or numbers among them."""
+def _shape_for(call: CallSignature, position: int, values: Mapping[int, Any]) -> list[int]:
+    """Return the shape of an output, with the sizes that the arguments determine."""
     sizes = _sizes(call, values)
     buffer, label = call.buffer(position), call.labels[position]
     return [*(_number(extent, sizes, label) for extent in buffer.shape), *_lane_extents(buffer)]
 
 
 def _lane_extents(buffer: Any) -> list[int]:
-    """The dimension that an array has besides, where elements are vectors."""
+    """Return the additional dimension of an array whose elements are vectors."""
     _, lanes = lanes_of(buffer.dtype)
     return [lanes] if lanes > 1 else []
 
 
-def _sizes(call: Call, values: Mapping[int, Any]) -> dict[Any, Any]:
-    """Return the values of open sizes, from the shapes of arguments and from scalar arguments.
+def _sizes(call: CallSignature, values: Mapping[int, Any]) -> dict[Any, Any]:
+    """Return the values of symbolic sizes, from the shapes of arguments and from scalar arguments.
 
     Raises:
         tilewright.ArgumentError: an argument has another number of dimensions than its parameter.

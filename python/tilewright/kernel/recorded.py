@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_module", "exported_keys", "recorded_schedules", "with_recorded"]
 
-#: where the schedule of a function comes from
+#: origin of a function's schedule
 Origin = Literal["recorded", "by rules"]
 
 
@@ -24,7 +24,7 @@ def as_module(program: Any) -> Any:
     """Return the module of a function, a module, a schedule, or formulas of te.
 
     Raises:
-        tilewright.ArgumentError: it is none of these.
+        tilewright.ArgumentError: the program has another type.
     """
     if isinstance(program, te.Tensor | list | tuple):
         program = te.program_of(program)
@@ -39,9 +39,9 @@ def as_module(program: Any) -> Any:
 def recorded_schedules(
     program: Any, database: str | os.PathLike[str] | Database, target: _core.Target
 ) -> tuple[Any, dict[str, Origin], Mapping[str, Any], Mapping[str, str]]:
-    """Return the program with its fastest recorded schedule; or a module each of whose functions was tuned by itself,
-    with theirs, see :func:`with_recorded`. Then where the schedules of functions come from, the steps of those that
-    were recorded, and with what heuristics failed."""
+    """Return the program with its fastest recorded schedule, or a module with the schedules of separately tuned
+    functions (:func:`with_recorded`). Also return the origins of the functions' schedules, the traces of recorded
+    schedules, and the errors of failed heuristics."""
     from tilewright.database.records import best_of_functions, best_schedule
 
     written = as_module(program)
@@ -65,11 +65,11 @@ def with_recorded(
 
     Args:
         module: the unscheduled functions.
-        recorded: by the names of kernels, the functions that they are made of.
-        target: what heuristics schedule for.
+        recorded: recorded functions, by the names of kernels.
+        target: target of heuristic schedules.
 
     Returns:
-        The module; by the names of kernels, where their schedules come from, and with what heuristics failed.
+        The module; the origins of schedules, and the errors of failed heuristics, both by the names of kernels.
     """
     from tilewright.heuristics.by_target import heuristic_schedules
 
@@ -78,7 +78,7 @@ def with_recorded(
     schedules: dict[str, Origin] = dict.fromkeys(recorded, "recorded")
     others = _core.Module({key: f for key, f in module.functions.items() if key not in chosen})
     failed: Mapping[str, str] = {}
-    with contextlib.suppress(Error):  # of a program that is not well formed, which compiling it says
+    with contextlib.suppress(Error):  # compiling an invalid program reports its error
         ruled = heuristic_schedules(others, target, if_faster=True)
         others, failed = ruled.module, ruled.failed
         schedules |= dict.fromkeys(ruled.changed, "by rules")
@@ -87,5 +87,5 @@ def with_recorded(
 
 
 def exported_keys(module: Any) -> dict[str, Any]:
-    """Return the names in a module of the functions that kernels are made of, by the names of these kernels."""
+    """Return the names that functions have in a module, by the names of their kernels."""
     return {str(f.attrs["global_symbol"]): key for key, f in module.functions.items() if "global_symbol" in f.attrs}

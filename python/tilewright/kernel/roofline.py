@@ -1,4 +1,4 @@
-"""The limits of this machine, or of a device, as a bound on the time of a call, at which searches stop."""
+"""Lower bound on the time of a call, from the limits of this machine or of a device, at which searches stop."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["roofline_bound"]
 
 
 def roofline_bound(task: Task, target: _core.Target | None) -> float:
-    """Return the seconds that a call takes at least by the measured limits of this machine, or of the device.
+    """Return a lower bound on the seconds of a call, by the measured limits of this machine or of the device.
 
     Args:
         task: the program, with its operations, its compulsory traffic, and whether caches are cold.
-        target: what kernels are compiled for; None for one thread of this processor.
+        target: target of the kernels; None for one thread of this processor.
 
     Returns:
-        0 where nothing is known: there is no such device, or it does not run the probes.
+        The bound; 0 if there are no limits, because the device does not exist or does not run the probes.
     """
     if target is not None and machine.is_for_device(target):
         roofs = device_roofs(target) or UNKNOWN_ROOFS

@@ -1,4 +1,4 @@
-"""Calls with arrays whose strides a kernel does not take: it gets compact copies, and results are copied back."""
+"""Call kernels with arrays whose strides they do not support, by compact copies; results are copied back."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.kernel.omitted_outputs import Call
+from tilewright.kernel.omitted_outputs import CallSignature
 from tilewright.task.arguments import aligned
 
 
 def with_copies(
-    call: Call, args: Sequence[Any], written: Sequence[bool]
+    call: CallSignature, args: Sequence[Any], written: Sequence[bool]
 ) -> tuple[list[Any], Callable[[], None]] | None:
-    """The arguments with copies for those that are not compact, and what copies results back; None where no copy can
-    stand for one: elements of a result that share memory, with one another or with those of another result.
+    """Return the arguments with copies for those that are not compact, and a function that copies results back. Return
+    None if copies cannot replace the arguments: elements of a result share memory with each other or with another
+    result.
 
     Args:
-        call: of which parameters have no strides of their own.
-        args: one for each parameter.
-        written: which of them the kernel writes to.
+        call: call signature; parameters without declared strides need compact arrays.
+        args: one argument for each parameter.
+        written: for each parameter, whether the kernel writes to it.
     """
     values, back = list(args), []
     for position, value in enumerate(args):
@@ -57,7 +58,7 @@ def _is_of_torch(value: Any) -> bool:
 
 
 def _compact(value: Any) -> Any:
-    """A compact copy; None of what is compact, or cannot be copied as it is."""
+    """Return a compact copy; None if the value is compact or cannot be copied."""
     if _is_of_torch(value):
         return None if value.is_contiguous() or value.requires_grad else value.contiguous()
     view = _view(value)
@@ -65,7 +66,7 @@ def _compact(value: Any) -> Any:
 
 
 def _view(value: Any) -> Any:
-    """The memory as an array of NumPy; None of what is none, and of arrays with a mask."""
+    """Return the memory as a NumPy array; None for other values and for masked arrays."""
     if _is_of_torch(value):
         if value.device.type != "cpu":
             return None
@@ -82,7 +83,7 @@ def _view(value: Any) -> Any:
 
 
 def _is_apart(view: Any) -> bool:
-    """Whether each step is longer than all elements of the dimensions below."""
+    """Whether no two elements overlap: each stride covers all elements of the dimensions below it."""
     covered = view.itemsize
     for step, extent in sorted((abs(step), extent) for step, extent in zip(view.strides, view.shape, strict=True)):
         if extent > 1:

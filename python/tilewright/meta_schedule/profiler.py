@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tilewright.report.spending import Profiler
+from tilewright.report.profiler import Profiler
 
 __all__ = ["Profiler"]

@@ -26,7 +26,7 @@ from tilewright.meta_schedule.session_journal import end_session
 from tilewright.meta_schedule.session_logs import SessionLogs
 from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
-from tilewright.report.spending import BESIDE
+from tilewright.report.profiler import CONCURRENT
 from tilewright.support import limits
 from tilewright.support.wrong_arguments import suggests_keywords
 
@@ -229,7 +229,7 @@ def _descend(tasks: Sequence[Any], database: Database, builder: Builder, runner:
 def _add_beside(session: Profiler, builder: Builder) -> None:
     if isinstance(builder, MeasuringPipeline):
         for name, seconds in builder.beside().items():
-            session.add(f"{BESIDE}{name}", seconds)
+            session.add(f"{CONCURRENT}{name}", seconds)
 
 
 def _report_times(session: Profiler, database: Database) -> None:

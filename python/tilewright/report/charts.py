@@ -1,4 +1,4 @@
-"""Curves, points and their labels in a frame with two axes, as SVG, for pages and pictures."""
+"""SVG charts with two axes: curves, points and labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 __all__ = ["BOTTOM", "HEIGHT", "LEFT", "RIGHT", "TOP", "WIDTH", "Axis", "Box", "Labels", "frame", "short"]
 
-#: of a picture, and what its frame leaves free at its sides
+#: size of a picture, and the margins of its frame
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 440, 260, 56, 38, 12, 14
-#: of texts of 11 px: above and below their line, and for a letter, with some to spare since fonts differ
+#: metrics of 11 px text: height above and below the baseline, and the width of a letter, rounded up since fonts differ
 ASCENT, DESCENT, LETTER = 11.0, 3.5, 7.7
 
 
 def short(value: float) -> str:
-    """Three digits: "2.1 M"."""
+    """Return a value with three digits: "2.1 M"."""
     for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= scale:
             return f"{value / scale:.3g} {unit}"
@@ -25,14 +25,14 @@ def short(value: float) -> str:
 
 
 class Axis:
-    """Maps values to places, on a scale of powers of ten or an even one from 0.
+    """Map values to coordinates, on a logarithmic or a linear scale that begins at 0.
 
     Args:
-        values: that it has to show.
-        low: place of its beginning.
-        high: place of its end.
-        powers: whether equal factors are equal distances.
-        counts: whether only whole numbers mean something.
+        values: the values that have to be visible.
+        low: coordinate of the axis' beginning.
+        high: coordinate of the axis' end.
+        powers: whether the scale is logarithmic.
+        counts: whether only integers are meaningful.
     """
 
     def __init__(self, values: Sequence[float], low: float, high: float, *, powers: bool, counts: bool = False) -> None:
@@ -45,12 +45,12 @@ class Axis:
         self._low, self._high = low, high
 
     def __call__(self, value: float) -> float:
-        """The place of a value."""
+        """Return the coordinate of a value."""
         place = math.log10(value) if self.powers else value
         return self._low + (place - self.first) / (self.last - self.first) * (self._high - self._low)
 
     def ticks(self) -> list[float]:
-        """Round values."""
+        """Return round values for ticks."""
         if self.powers:
             found = [10.0**e for e in range(math.ceil(self.first), math.floor(self.last) + 1)]
             return found[:: max(1, math.ceil(len(found) / 6))]
@@ -61,7 +61,7 @@ class Axis:
 
 
 class Box(NamedTuple):
-    """A part of the picture."""
+    """A rectangle of the picture."""
 
     left: float
     top: float
@@ -70,33 +70,33 @@ class Box(NamedTuple):
 
     @classmethod
     def around(cls, x: float, y: float, radius: float) -> Box:
-        """A dot."""
+        """Return the box of a dot."""
         return cls(x - radius, y - radius, x + radius, y + radius)
 
     @classmethod
     def of_text(cls, text: str, x: float, y: float, anchor: str = "start") -> Box:
-        """A text whose baseline is at `y`, and begins or has its end at `x`."""
+        """Return the box of a text with baseline `y` that begins or ends at `x`."""
         width = len(text) * LETTER
         left = x - width if anchor == "end" else x
         return cls(left, y - ASCENT, left + width, y + DESCENT)
 
     def overlaps(self, other: Box) -> bool:
-        """Whether they have something in common."""
+        """Whether the boxes overlap."""
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
 
     def holds(self, other: Box) -> bool:
-        """Whether all of the other one is inside."""
+        """Whether the other box is inside this one."""
         across = self.left <= other.left and other.right <= self.right
         return across and self.top <= other.top and other.bottom <= self.bottom
 
 
 class Labels:
-    """Labels in a frame: none covers another one or on what is `taken`, and none crosses a line if it need not.
+    """Place labels in a frame: labels do not overlap each other or `taken` boxes, and cross lines only if necessary.
 
     Args:
-        title: of the vertical axis, which stands inside of the frame.
-        taken: where nothing may be.
+        title: title of the vertical axis, which is inside the frame.
+        taken: boxes that labels must not overlap.
     """
 
     INSIDE = Box(LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM)
@@ -107,17 +107,17 @@ class Labels:
         self._lines: list[Box] = []
 
     def avoid(self, line: Sequence[tuple[float, float]]) -> None:
-        """Adds a line through these points, which labels better do not cross."""
+        """Add a line through these points, which labels should not cross."""
         for (x0, y0), (x1, y1) in itertools.pairwise(line):
             count = int(math.hypot(x1 - x0, y1 - y0) / 3) + 1
             steps = [n / count for n in range(count + 1)]
             self._lines += [Box.around(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t, 1) for t in steps]
 
     def put(self, text: str, places: Sequence[tuple[float, float, str]]) -> str:
-        """The label where it fits best, the first place rather than the last; where it fits nowhere, below the first.
+        """Return the label at the best position: earlier ones are preferred; if none is free, below the first one.
 
         Args:
-            places: each the coordinates and the text-anchor, "start" or "end".
+            places: candidate positions: coordinates and text-anchor, "start" or "end".
         """
         free = [place for place in places if self.INSIDE.holds(box := Box.of_text(text, *place)) and self._is_free(box)]
         if free:
@@ -137,11 +137,11 @@ class Labels:
 
 
 def frame(x: Axis, y: Axis, titles: tuple[str, str], inside: Sequence[str], caption: str) -> str:
-    """The picture with its axes, and what it shows.
+    """Return the picture with its axes and content.
 
     Args:
-        titles: of the axes.
-        caption: for who cannot see it.
+        titles: titles of the axes.
+        caption: alternative text for readers who cannot see the picture.
     """
     bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
     lines = [

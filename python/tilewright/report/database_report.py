@@ -1,6 +1,5 @@
-"""The report on a file of records: how the best time fell, how it compares with the unscheduled program and its
-heuristic schedule, what failed and why, how far the best is from the limits of this machine, the best schedules, and
-where the time went."""
+"""The report on a database: progress of the best time, comparison with the unscheduled program and its heuristic
+schedule, failures with reasons, distance to the limits of this machine, the best schedules, and the time breakdown."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ from tilewright.database.records import (
     steps_of,
     title_of,
 )
-from tilewright.database.session_notes import Finals, kept_finals, kept_refusals, kept_times, reference_seconds
+from tilewright.database.session_notes import Finals, load_finals, load_refusals, load_times, update_reference_seconds
 from tilewright.errors import Error
 from tilewright.kernel.device_roofs import device_roofs
 from tilewright.kernel.kernel import compile_task
 from tilewright.report.charts import short
-from tilewright.report.spending import PartTimes, time_table
+from tilewright.report.profiler import PartTimes, time_table
 from tilewright.report.target_names import short_targets
 from tilewright.script.scripts import from_source
 from tilewright.support import machine
@@ -42,22 +41,22 @@ from tilewright.timing import NO_WORK, Work, format_seconds, format_share
 
 __all__ = ["Baseline", "BestSchedule", "DatabaseReport", "Roofline", "TaskReport", "Trial", "report_on"]
 
-#: the outcome of what was right and slow
+#: outcome of correct candidates that were stopped because they were slow
 STOPPED = "slow_stopped"
 ORDINALS = {1: "best", 2: "second-best", 3: "third-best"}
-#: what is said of a file without records
+#: message for a database without records
 EMPTY = "It holds no records: `tilewright tune FILE` and tw.tune(program, database=...) add some."
 WRITTEN, HEURISTIC = "as written", "heuristic schedule"
-#: where a time comes from: all times that are compared are of one of these series
+#: series of measurements: only times of the same series are compared
 FINALS = "timed alternately"
 SEARCH = "in the search"
-#: where no series has a time of the program as it was written
+#: series of the unscheduled program's time, if no other series has it
 ONE_CALL = "one call, before the search"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One record: `seconds` of a call, None where it failed; `since` are seconds since the first record of its task."""
+    """One record: `seconds` of a call, None for failures; `since`: seconds since the first record of its task."""
 
     number: int
     seconds: float | None
@@ -71,13 +70,14 @@ class BestSchedule:
     """One of the best records.
 
     Attributes:
-        number: of its trial; 0 where it is the program as it was written.
-        seconds: of a call, in the same series of measurements as those of the others, and never less than that of the
-            best; None where that series has no time of it, as finals of earlier versions.
-        is_as_fast: the finals show no clear difference from the best; `seconds` are those of the best.
-        steps: as Python.
-        script: the program that they lead to.
-        assembly: of the first one only; "" where it cannot be compiled here.
+        number: number of its trial; 0 for the unscheduled program.
+        seconds: seconds of a call, in the same series of measurements as the others and at least the seconds of the
+            best record; None if that series lacks it, as in finals of earlier versions.
+        is_as_fast: whether the finals show no clear difference from the best record; `seconds` are then those of the
+            best.
+        steps: the schedule's steps as Python.
+        script: the scheduled program.
+        assembly: assembly, for the best record only; "" if it cannot be compiled here.
     """
 
     number: int
@@ -90,13 +90,13 @@ class BestSchedule:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What one has without a search.
+    """The performance without a search.
 
     Attributes:
         name: "as written" or "heuristic schedule".
-        seconds: of a call.
-        series: where that time comes from.
-        number: of the trial that is the same program; 0 where there is none.
+        seconds: seconds of a call.
+        series: series of measurements that the time belongs to.
+        number: number of the trial with the same program; 0 if there is none.
     """
 
     name: str
@@ -107,13 +107,13 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Roofline:
-    """Where the best record is between the limits of this machine.
+    """The best record in relation to the limits of this machine.
 
     Attributes:
-        work: of one call.
-        seconds: of the best record.
-        roofs: the measured limits for as many threads.
-        binding: the one that binds.
+        work: operations and traffic of one call.
+        seconds: seconds of a call with the best record.
+        roofs: measured limits for the same number of threads.
+        binding: the limit that binds.
     """
 
     work: Work
@@ -123,17 +123,17 @@ class Roofline:
 
     @property
     def intensity(self) -> float:
-        """Operations per byte of compulsory traffic."""
+        """Return the operations per byte of compulsory traffic."""
         return self.work.flops / max(self.work.bytes, 1.0)
 
     @property
     def rate(self) -> float:
-        """Operations per second."""
+        """Return the operations per second."""
         return self.work.flops / self.seconds
 
     @property
     def share(self) -> float:
-        """The speed as a share of the limit that binds."""
+        """Return the speed as a fraction of the binding limit."""
         return self.binding.seconds / self.seconds
 
 
@@ -142,19 +142,19 @@ class TaskReport:
     """One program on one target.
 
     Attributes:
-        stopped: trials that were right, and stopped early since they were slow: no failures.
-        failures: how often and the first message, by outcome.
-        refusals: of samples that were refused before they were built, by code; they are no trials.
-        winner: the trial of the best record; None where that is the program as it was written, which is no trial.
-        best_seconds: of the best record, by the finals where there were some; None without one.
+        stopped: number of correct trials that were stopped early because they were slow; not failures.
+        failures: count and first message by outcome.
+        refusals: count and first message by code, for samples that were refused before they were built; not trials.
+        winner: trial of the best record; None if that is the unscheduled program, which is not a trial.
+        best_seconds: seconds of the best record, from the finals if there were any; None without a best record.
         best: the best records, the best first.
-        series: where their times come from: the finals, or the search.
-        baselines: the program as it was written and its heuristic schedule, as far as they were timed.
-        source: the text of the program as it was written.
-        heuristic: the steps of the heuristic schedule and the program that they lead to; None without one.
-        roofline: None where the program is not known, moves and computes nothing, or was measured for another machine.
-        origins: on which machines and by which versions it was measured; None where no record says.
-        remark: why something is missing; "" where nothing is.
+        series: series of measurements of their times: the finals, or the search.
+        baselines: the unscheduled program and its heuristic schedule, if they were timed.
+        source: script of the unscheduled program.
+        heuristic: steps of the heuristic schedule and the scheduled program; None without a heuristic schedule.
+        roofline: None if the program is unknown, has no operations or traffic, or was measured on another machine.
+        origins: table of machines and versions that measured; None if no record has an origin.
+        remark: why something is missing, or "".
     """
 
     name: str
@@ -178,14 +178,14 @@ class TaskReport:
 
     @property
     def facts(self) -> str:
-        """What a call of the program does, in words."""
+        """Return a description of a call's work."""
         if not self.work.flops and not self.work.bytes:
             return "its work is unknown"
         unit = "floating-point operations" if "float" in self.work.dtype else "operations"
         return f"{short(self.work.flops)} {unit}, {short(self.work.bytes)} bytes of compulsory traffic a call"
 
     def progress(self) -> list[tuple[Trial, float]]:
-        """The trials that were better than all before, each with its seconds."""
+        """Return the trials that were better than all earlier ones, each with its seconds."""
         found: list[tuple[Trial, float]] = []
         for trial in self.trials:
             if trial.seconds is not None and (not found or trial.seconds < found[-1][1]):
@@ -193,7 +193,8 @@ class TaskReport:
         return found
 
     def progress_table(self) -> Table:
-        """How the best time fell; the last row is the best, by the finals where there were some."""
+        """Return the progress of the best time; the last row is the best record, timed in the finals if there were
+        any."""
         unit = machine.rate_unit(self.work.dtype)
         rows = [
             (str(trial.number), f"{trial.since:.0f} s", format_seconds(seconds), _rate(self.work, seconds))
@@ -207,19 +208,19 @@ class TaskReport:
 
     @property
     def had_finals(self) -> bool:
-        """Whether the time of the best is that of the finals, in which the best few are timed alternately."""
+        """Whether the time of the best record is from the finals, in which the best few are timed alternately."""
         return self.series == FINALS
 
     @property
     def gain(self) -> float | None:
-        """How many times faster the best is than the program as it was written; None where they were not timed in
-        turn."""
+        """Return the speed-up of the best record over the unscheduled program; None if they were not timed
+        alternately."""
         written = [each.seconds for each in self.baselines if each.name == WRITTEN and each.series == FINALS]
         return written[0] / self.best_seconds if written and self.best_seconds and self.had_finals else None
 
     @property
     def advice(self) -> str:
-        """What the comparison with the baselines suggests; "" where nothing."""
+        """Return the advice that follows from the baselines, or ""."""
         for each in self.baselines:
             is_faster = each.series == FINALS and self.had_finals and each.seconds < 0.95 * (self.best_seconds or 0.0)
             if is_faster and each.name == HEURISTIC:
@@ -227,7 +228,7 @@ class TaskReport:
         return ""
 
     def comparison_table(self) -> Table:
-        """The best schedules against what one has without a search."""
+        """Return a comparison of the best schedules with the baselines."""
         written = next((each.seconds for each in self.baselines if each.name == WRITTEN), None)
 
         def row(name: str, seconds: float | None, series: str) -> tuple[str, ...]:
@@ -247,17 +248,17 @@ class TaskReport:
         return Table(f"the best against the baselines; speed-up over the program {WRITTEN}", columns, tuple(rows))
 
     def failure_table(self) -> Table:
-        """What failed, most often first."""
+        """Return the failures, most frequent first."""
         return Table("what failed", ("outcome", "trials", "first message"), _by_count(self.failures))
 
     def refusal_table(self) -> Table:
-        """What was refused, most often first."""
+        """Return the refusals, most frequent first."""
         return Table(
             "samples that were refused, no trials", ("rule", "samples", "first message"), _by_count(self.refusals)
         )
 
     def texts(self) -> Iterable[tuple[str, str]]:
-        """The best schedules, the program as it was written and its heuristic schedule, each text with its title."""
+        """Yield title and text of the best schedules, the unscheduled program and its heuristic schedule."""
         for number, best in enumerate(self.best, 1):
             name = f"{_ordinal(number)} schedule ({_trial(best.number)})"
             if best.is_as_fast:
@@ -276,7 +277,7 @@ class TaskReport:
             yield f"{name}: the program that they lead to", self.heuristic[1]
 
     def tables(self) -> Iterable[Table]:
-        """The lines about it."""
+        """Yield the tables about this task."""
         if self.best:
             yield self.comparison_table()
         if self.progress():
@@ -304,10 +305,10 @@ def _by_count(reasons: dict[str, tuple[int, str]]) -> tuple[tuple[str, ...], ...
 
 @dataclass(frozen=True)
 class DatabaseReport:
-    """All of it.
+    """The complete report.
 
     Attributes:
-        times: seconds by what they were spent on, of each session that reported them.
+        times: for each session that reported it, its name and its time breakdown in seconds.
     """
 
     path: str
@@ -316,21 +317,22 @@ class DatabaseReport:
 
     @functools.cached_property
     def short_targets(self) -> dict[str, str]:
-        """What the targets are called here."""
+        """Return the short names of the targets."""
         return short_targets(task.target for task in self.tasks)
 
     def title(self, task: TaskReport) -> str:
-        """The name of the program, with the beginning of its hash where others are called the same."""
+        """Return the name of the program, followed by the beginning of its hash if another program has the same
+        name."""
         hashes = {other.hash for other in self.tasks if other.name == task.name}
         return task.name if len(hashes) == 1 else f"{task.name} {task.hash[:6]}"
 
     def heading(self, task: TaskReport) -> str:
-        """Its title, with the target where there are several for it."""
+        """Return the title of a task, with its target if the program has several."""
         alike = sum(other.hash == task.hash and other.name == task.name for other in self.tasks)
         return self.title(task) if alike == 1 else f"{self.title(task)} on {self.short_targets[task.target]}"
 
     def overview(self) -> Table:
-        """A line for each task."""
+        """Return a table with one row for each task."""
         rows = []
         for task in self.tasks:
             best, failed = task.best_seconds, sum(count for count, _ in task.failures.values())
@@ -355,12 +357,12 @@ class DatabaseReport:
         return Table(f"records in {self.path}", columns, tuple(rows))
 
     def time_table(self) -> Table:
-        """Where the time of all sessions went."""
+        """Return the time breakdown of all sessions."""
         sessions = f"{len(self.times)} session{'' if len(self.times) == 1 else 's'}"
         return time_table(f"where the time of {sessions} went", [seconds for _, seconds in self.times])
 
     def tables(self) -> Iterable[Table]:
-        """What is printed in a terminal."""
+        """Yield the tables that are printed in a terminal."""
         yield self.overview()
         for task in self.tasks:
             for table in task.tables():
@@ -378,15 +380,15 @@ def _share(roofline: Roofline) -> str:
 
 
 def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
-    """Reads a file or a server of records; it is not changed. Measures the limits of this machine, and compiles the
-    best schedules.
+    """Report on the records of a file or server, which is not changed. Measures the limits of this machine, and
+    compiles the best schedules.
 
     Args:
         path: the file, or "postgresql://...".
-        top: how many of the best schedules of each task are shown.
+        top: number of best schedules to show for each task.
 
     Raises:
-        tilewright.ResourceError: there is no such file, or it is no database of ours.
+        tilewright.ResourceError: the file does not exist or is not a Tilewright database.
     """
     store = read_database(path)
     check_intact(path)
@@ -398,14 +400,14 @@ def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
         known, remark = _known_task(workload)
         for target, rows in sorted(by_target.items()):
             best = store.top_k(workload.hash, target, sys.maxsize) if target else []
-            refusals = kept_refusals(store, workload.hash, target)
+            refusals = load_refusals(store, workload.hash, target)
             won = store.finals(workload.hash, target)
-            finals = kept_finals(store, workload.hash, target)
+            finals = load_finals(store, workload.hash, target)
             ranking = _ranked(rows, best, won, finals, top)
             baselines = _baselines(store, workload.hash, target, rows, finals, ranking)
             heuristic = finals.heuristic if finals is not None else ""
             tasks.append(_task_report(workload, target, rows, ranking, baselines, heuristic, refusals, known, remark))
-    times = tuple((session, PartTimes(seconds)) for session, seconds in kept_times(store))
+    times = tuple((session, PartTimes(seconds)) for session, seconds in load_times(store))
     return DatabaseReport(store.path, tuple(tasks), times)
 
 
@@ -419,8 +421,8 @@ def _known_task(workload: _core.Workload) -> tuple[Task | None, str]:
 
 
 class _Ranking(NamedTuple):
-    """The best records, the best first: each row with its seconds in one series of measurements, which is named, and
-    whether it is as fast as the best."""
+    """The best records, the best first: each row with its seconds and whether it is as fast as the best; and the series
+    of measurements of all seconds."""
 
     best: Sequence[tuple[Record, float | None, bool]]
     series: str
@@ -429,19 +431,19 @@ class _Ranking(NamedTuple):
 def _ranked(
     rows: list[Record], best: list[Record], won: _core.Finals | None, finals: Finals | None, top: int
 ) -> _Ranking:
-    """What can be compared with the best record: those of the same finals, or else of the search.
+    """Return the records that can be compared with the best one: those of the same finals, or else of the search.
 
     Args:
         rows: all records, with the times of the search.
-        best: the correct ones, by the order that the database has for them.
-        won: which record has won the finals.
-        finals: what they measured, where that is known.
-        top: how many to give.
+        best: the correct records, in the order of the database.
+        won: the record that won the finals, or None.
+        finals: the measurements of the finals, or None if unknown.
+        top: maximum number of records to return.
     """
     if not best:
         return _Ranking([], SEARCH)
     first = best[0]
-    # There were no final timings, or a record that came later is faster than what won.
+    # There were no finals, or a later record is faster than their winner.
     if won is None or first.id != won.winner:
         times = {row.id: row.median for row in rows}
         others = sorted((row for row in best[1:]), key=lambda row: times[row.id])
@@ -461,7 +463,8 @@ def _ranked(
 def _baselines(
     store: Any, workload: str, target: str, rows: list[Record], finals: Finals | None, ranking: _Ranking
 ) -> tuple[Baseline, ...]:
-    """What was timed of them in the series of the best; of the unscheduled program at least its one call."""
+    """Return the baselines with times in the series of the best record; for the unscheduled program at least one
+    call."""
     numbers = {row.id: number for number, row in enumerate((row for row in rows if row.index >= 0), 1)}
     found = {}
     if finals is not None and ranking.series == FINALS:
@@ -470,11 +473,11 @@ def _baselines(
             if each.kind in names:
                 name = names[each.kind]
                 found[name] = Baseline(name, each.seconds, FINALS, numbers.get(each.record, 0))
-    # For a device, that call was one of the host.
+    # For a device, this one call ran on the host.
     if (
         WRITTEN not in found
         and not _is_for_device(target)
-        and (seconds := reference_seconds(store, workload, target, 0.0)) > 0
+        and (seconds := update_reference_seconds(store, workload, target, 0.0)) > 0
     ):
         found[WRITTEN] = Baseline(WRITTEN, seconds, ONE_CALL)
     return tuple(found[name] for name in (WRITTEN, HEURISTIC) if name in found)
@@ -491,7 +494,7 @@ def _device_roofs(target: str, host: str) -> machine.Roofs | None:
     here = json.loads(origin_of(_core.Target(target)).host).get("device")
     try:
         there = json.loads(host).get("device")
-    except (ValueError, AttributeError):  # harmed, or of a version that says less
+    except (ValueError, AttributeError):  # damaged, or of a version that records less
         return None
     return device_roofs(target) if here and here == there else None
 
@@ -499,7 +502,7 @@ def _device_roofs(target: str, host: str) -> machine.Roofs | None:
 def _is_for_device(target: str) -> bool:
     try:
         return machine.is_for_device(target)
-    except Error:  # of a version that knows other targets
+    except Error:  # from a version that knows other targets
         return False
 
 
@@ -539,7 +542,7 @@ def _task_report(
                 remark = remark or f"a schedule cannot be applied: {str(error).partition(chr(10))[0]}"
         roofline = _roofline(task, target, seconds, "" if best is None else best.host)
         if heuristic:
-            with contextlib.suppress(Error):  # of a version with other steps
+            with contextlib.suppress(Error):  # from a version with other steps
                 schedule = schedule_of(task.module, heuristic, sparse=task.sparse)
                 by_heuristic = ("\n".join(steps_of(schedule.trace)) or "pass", schedule.mod.script())
     work = NO_WORK if task is None else task.work
@@ -568,7 +571,7 @@ def _task_report(
 def _moment(created: str) -> float:
     try:
         return datetime.datetime.fromisoformat(created.replace("Z", "+00:00")).timestamp()
-    except ValueError:  # harmed
+    except ValueError:  # damaged
         return 0.0
 
 
@@ -585,16 +588,16 @@ def _best(
     schedule = schedule_of(task.module, row.trace, sparse=task.sparse)
     assembly = ""
     if with_assembly:
-        with contextlib.suppress(Error):  # it may be for a processor that this one is not
+        with contextlib.suppress(Error):  # it may be for another processor
             assembly = compile_task(task, schedule, target).inspect("asm")
     return BestSchedule(number, seconds, is_as_fast, steps_of(schedule.trace), schedule.mod.script(), assembly)
 
 
 def _roofline(task: Task, target: str, seconds: float | None, host: str) -> Roofline | None:
-    """The limits that the best time of a task is compared with; None where they are those of another machine.
+    """Return the limits to compare the best time of a task with; None if the records are from another machine.
 
     Args:
-        host: who measured, as the record says it.
+        host: the measuring host, as in the record.
     """
     if not seconds or not task.work.flops or not task.work.bytes:
         return None

@@ -1,4 +1,4 @@
-"""A report on a file of records as one page of HTML, with all that it needs inside."""
+"""The report on a database as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ a { color: var(--mark); } .up { font-size: .8rem; font-weight: normal; margin-le
 @media (max-width: 36rem) { body { padding: 0 .5rem; } table { font-size: 11px; } th, td { padding-right: .3rem; }
   td { white-space: normal; } .name, th { overflow-wrap: normal; } }
 """
-#: the place of the overview in the page
+#: anchor of the overview in the page
 _OVERVIEW = "overview"
-#: cells with so many letters are folded
+#: number of letters from which on cells are folded
 _LONG = 40
 
 
 def page(report: DatabaseReport) -> str:
-    """The page. It names no other file and no other place."""
+    """Return the page, which refers to no other file or address."""
     title = f"Records in {html.escape(report.path)}"
     parts = [f"<h1>{title}</h1>"]
     if report.tasks:
@@ -74,7 +74,7 @@ def page(report: DatabaseReport) -> str:
 
 
 def _anchor(number: int) -> str:
-    """Where the program in this line of the overview is described."""
+    """Return the anchor of the program in this row of the overview."""
     return f"program-{number}"
 
 
@@ -103,7 +103,7 @@ def _folded(title: str, text: str, *, is_open: bool = False) -> str:
 
 
 def _table(table: Table, *, hints: Mapping[str, str] | None = None, links: Sequence[str] = ()) -> str:
-    """The table; `hints` are shown where the mouse is on such a cell, `links`: where first cells lead."""
+    """Return the table as HTML. `hints` are tooltips by cell text, `links` the anchors of the first cells."""
     kinds = [_kind(number, [row[number] for row in table.rows]) for number in range(len(table.columns))]
 
     def line(tag: str, cells: Sequence[str], link: str = "") -> str:
@@ -120,7 +120,8 @@ def _table(table: Table, *, hints: Mapping[str, str] | None = None, links: Seque
 
 
 def _kind(number: int, cells: Sequence[str]) -> str:
-    """The class of a column: what is long is folded, and only numbers stand on the right."""
+    """Return the class attribute of a column: long cells are folded, and columns of numbers are aligned to the
+    right."""
     if any(len(cell) > _LONG for cell in cells):
         return ' class="text"'
     is_name = number == 0 or any(cell and not cell[0].isdigit() for cell in cells)
@@ -137,7 +138,7 @@ def _figure(picture: str, caption: str) -> str:
 
 
 def _speed_chart(task: TaskReport) -> str:
-    """Every trial as a dot, the best so far as a line."""
+    """Return a chart with a dot for each trial, and the best time so far as a line."""
 
     def speed(seconds: float) -> float:
         return (task.work.flops / 1e9 if task.work.flops else 1.0) / seconds
@@ -164,7 +165,7 @@ def _speed_chart(task: TaskReport) -> str:
 
 
 def _roofline_chart(roofline: Roofline) -> str:
-    """The measured limits as lines, the best record as a dot."""
+    """Return a chart with the measured limits as lines, and the best record as a dot."""
     work, roofs = roofline.work, roofline.roofs
     peak = roofs.peaks.get(work.dtype, roofs.peaks["float32"])
     knees = [peak / level.bandwidth for level in roofs.levels]
@@ -194,7 +195,7 @@ def _roofline_chart(roofline: Roofline) -> str:
 
 
 def _beside(low: tuple[float, float], high: tuple[float, float]) -> list[tuple[float, float, str]]:
-    """Where the label of a line that rises may stand: above it rather than below, its middle first."""
+    """Return candidate positions for the label of a rising line: above rather than below it, the middle first."""
     places = []
     for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9, 0.0, 1.0):
         a, b = (start + share * (end - start) for start, end in zip(low, high, strict=True))

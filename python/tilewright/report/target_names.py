@@ -1,4 +1,4 @@
-"""Short names of targets, for tables: which features a processor has fills a line, and seldom matters there."""
+"""Short names of targets for tables, without their processor features, which rarely matter there."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 
 __all__ = ["short_targets"]
 
-#: what names the device, the first that is there
+#: options that name the device, in order of preference
 _DEVICES = ("mcpu", "arch", "model")
-#: letters of a part of a name; targets of other programs, and harmed ones, may have any
+#: maximum number of letters of a part of a name, since targets of other programs, and damaged ones, may have any length
 _MOST = 24
 
 
 def short_targets(targets: Iterable[str]) -> dict[str, str]:
-    """A short name for each: "llvm haswell, 2 cores". Those of one name are numbered: "llvm haswell, 2 cores #1"."""
+    """Return a short name for each target: "llvm haswell, 2 cores". Equal names get numbers: "llvm haswell, 2 cores
+    #1"."""
     by_name: dict[str, list[str]] = defaultdict(list)
     for target in sorted(set(targets)):
         by_name[_short(target)].append(target)
@@ -44,7 +45,7 @@ def _options(target: str) -> dict[str, Any]:
     if target.startswith("{"):
         try:
             options = json.loads(target)
-        except ValueError:  # harmed
+        except ValueError:  # damaged
             return {"kind": target}
         return options if isinstance(options, dict) else {}
     kind, *words = target.split() or [""]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, ir
 from tilewright.database.records import open_database
-from tilewright.database.session_notes import RecordedFormat, keep_formats
+from tilewright.database.session_notes import RecordedFormat, store_formats
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.kernel.kernel import Kernel
 from tilewright.kernel.kernel import compile as compile_program
@@ -370,7 +370,7 @@ def _keep(store: Any, program: ir.PrimFunc, choices: Sequence[FormatChoice]) -> 
         for each in choices
         if each.result is not None and each.result.record is not None
     ]
-    keep_formats(store if isinstance(store, _core.Database) else open_database(store), program, found)
+    store_formats(store if isinstance(store, _core.Database) else open_database(store), program, found)
 
 
 def _tuned(

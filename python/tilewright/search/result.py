@@ -13,7 +13,7 @@ from tilewright.database.records import schedule_of
 from tilewright.errors import ResourceError
 from tilewright.kernel.device import device
 from tilewright.kernel.kernel import compile_task
-from tilewright.report.spending import time_table
+from tilewright.report.profiler import time_table
 from tilewright.schedule import Schedule
 from tilewright.search.device_times import NOT_AS_WRITTEN, times_on_device
 from tilewright.search.progress import elsewhere, refused_text

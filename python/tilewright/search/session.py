@@ -29,10 +29,10 @@ from tilewright.database.records import (
     sizes_text,
     workload_key,
 )
-from tilewright.database.session_notes import keep_finals, keep_refusals, keep_times, reference_seconds
+from tilewright.database.session_notes import store_finals, store_refusals, store_times, update_reference_seconds
 from tilewright.errors import ArgumentError, ResourceError, ScriptError
 from tilewright.kernel.roofline import roofline_bound
-from tilewright.report.spending import BESIDE, PartTimes, Profiler
+from tilewright.report.profiler import CONCURRENT, PartTimes, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import formats, modules
 from tilewright.search.candidate_programs import fitting_postprocs, heuristic_trace
@@ -496,10 +496,10 @@ class _Search:
             tuner.close()
             with contextlib.suppress(ResourceError):  # the search itself is what matters
                 measured = tuner.progress()["reference_seconds"]
-                self.reference = reference_seconds(store, self.key, str(self.target), measured)
-                keep_times(store, f"tune {self.task.entry}", self._spent(tuner.progress()))
+                self.reference = update_reference_seconds(store, self.key, str(self.target), measured)
+                store_times(store, f"tune {self.task.entry}", self._spent(tuner.progress()))
                 self._keep_refusals(store, self._progress(tuner))
-                keep_finals(store, self.key, str(self.target), tuner.result(), prepared.heuristic)
+                store_finals(store, self.key, str(self.target), tuner.result(), prepared.heuristic)
             with contextlib.suppress(ResourceError):
                 store.flush()  # a caller that keeps an error keeps the store, too
         store.warn_of_damage()
@@ -530,11 +530,11 @@ class _Search:
         parts = {**self.times, **facts["seconds"]}
         parts["other"] = max(time.monotonic() - self.started - sum(parts.values()), 0.0)
         beside = facts["beside"] if self.measurer is None else facts["beside"] | self.measurer.hosts.seconds()
-        return PartTimes(parts | {f"{BESIDE}{name}": seconds for name, seconds in beside.items()})
+        return PartTimes(parts | {f"{CONCURRENT}{name}": seconds for name, seconds in beside.items()})
 
     def _keep_refusals(self, store: Any, progress: Progress) -> None:
         if progress.attempts:  # a session that was done before samples nothing
-            keep_refusals(store, self.key, str(self.target), progress.refusals)
+            store_refusals(store, self.key, str(self.target), progress.refusals)
 
     def _run_to_the_end(self, tuner: Any, report: Callable[[Progress], None]) -> Iterator[None]:
         canceled = False

@@ -16,7 +16,7 @@ _MOVED = {
     "cli": ["user_script"],
     "database": ["origins", "postgres_store", "record_lines", "records", "workload_lines"],
     "kernel": ["device", "dump", "num_threads", "strided"],
-    "report": ["charts", "database_report", "spending", "target_names"],
+    "report": ["charts", "database_report", "target_names"],
     "support": [
         *("dtype_names", "early_interrupts", "file_names", "function_names", "limits", "machine"),
         *("notes", "numpy_dtype", "target_context", "user_lines", "wrong_arguments"),
@@ -32,6 +32,8 @@ MOVED = {
     "tilewright.database_upkeep": "tilewright.database.upkeep",
     "tilewright.left_out": "tilewright.kernel.omitted_outputs",
     "tilewright.report_page": "tilewright.report.page",
+    "tilewright.spending": "tilewright.report.profiler",
+    "tilewright.report.spending": "tilewright.report.profiler",
     "tilewright.meta_schedule.database_kinds": "tilewright.meta_schedule.database.kinds",
     **{
         f"tilewright.meta_schedule.{name}": f"tilewright.meta_schedule.database.{name}"

@@ -1,4 +1,4 @@
-"""Programs as tasks: their parameters, sizes and inputs, what they compute, and whether a schedule computes it too."""
+"""Programs as tasks: parameters, sizes and inputs, the work of a call, and the verification of schedules."""
 
 from __future__ import annotations
 

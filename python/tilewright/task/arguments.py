@@ -1,4 +1,4 @@
-"""Arguments to try a program with: random where nothing is known."""
+"""Arguments to run a program with: random arrays, unless the caller or the program determines their values."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def random_array(parameter: Parameter, generator: np.random.Generator, *, with_ties: bool = False) -> Array:
-    """Signed random values: floats in [-1, 1), integers small enough that sums of a few thousand fit.
+    """Return random signed values: floats in [-1, 1), integers small enough that sums of a few thousand fit.
 
-    Floats rarely repeat. `with_ties` takes multiples of 1/4: an argmax of equal elements shows which of them it takes.
+    Floats rarely repeat. `with_ties` samples multiples of 1/4: an argmax of equal elements shows which one it selects.
     """
     values: Any
     if parameter.dtype == "bool":
@@ -38,13 +38,13 @@ def random_array(parameter: Parameter, generator: np.random.Generator, *, with_t
     else:
         low, high = (0, 8) if parameter.dtype.startswith("uint") else (-8, 8)
         values = generator.integers(low, high, parameter.shape)
-    # Without dimensions NumPy samples a number, which is no array.
+    # For an empty shape, NumPy samples a scalar instead of an array.
     return np.asarray(values).astype(numpy_dtype(parameter.dtype))
 
 
 def aligned_zeros(shape: Sequence[int], dtype: Any) -> Array:
-    """Zeros that begin at a multiple of 64 bytes: where vectors cross the lines of the cache, a kernel takes up to half
-    as long again. NumPy's own arrays begin at any multiple of 16."""
+    """Return zeros aligned to 64 bytes. If vectors cross cache lines, a kernel takes up to 1.5 times as long; NumPy
+    aligns its own arrays to 16 bytes only."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + 64, np.uint8)
     start = -memory.__array_interface__["data"][0] % 64
@@ -53,7 +53,7 @@ def aligned_zeros(shape: Sequence[int], dtype: Any) -> Array:
 
 
 def aligned(array: Array) -> Array:
-    """A copy that begins at a multiple of 64 bytes, as the arguments of candidates do."""
+    """Return a copy aligned to 64 bytes, as the arguments of candidates are."""
     copy = aligned_zeros(array.shape, array.dtype)
     copy[...] = array
     return copy
@@ -73,12 +73,12 @@ def given_array(name: str, value: Any) -> Array:
     """Return the argument for a parameter as an array.
 
     Raises:
-        tilewright.ArgumentError: NumPy makes no array of it.
+        tilewright.ArgumentError: NumPy cannot convert the value to an array.
     """
     torch = sys.modules.get("torch")
     try:
         if torch is not None and isinstance(value, torch.Tensor) and value.dtype == torch.bfloat16:
-            # NumPy takes all of its types but this one.
+            # Tensor.numpy() supports all data types but this one.
             halves: Array = value.detach().cpu().contiguous().view(torch.int16).numpy().view(numpy_dtype("bfloat16"))
             return halves
         return np.asarray(value)
@@ -89,8 +89,8 @@ def given_array(name: str, value: Any) -> Array:
 
 
 def digest_of_integers(inputs: Mapping[str, Any]) -> str:
-    """Return a digest of arrays of integers, which say where a kernel reads or how far it goes: what is fast with
-    these may be slow with others. Empty where none are given."""
+    """Return a digest of integer arrays, which determine the accesses or iterations of a kernel: a schedule that is
+    fast with some values may be slow with others. Empty if there are none."""
     arrays = {name: given_array(name, value) for name, value in sorted(inputs.items())}
     places = {name: array for name, array in arrays.items() if array.ndim > 0 and array.dtype.kind in "iub"}
     digest = hashlib.blake2b(digest_size=4)
@@ -101,7 +101,7 @@ def digest_of_integers(inputs: Mapping[str, Any]) -> str:
 
 
 def _declared(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, Array]:
-    """Arrays for the parameters of which the program declares something, but for those that are given."""
+    """Return arrays for the parameters whose values the program declares, except those in `inputs`."""
     program = task.program
     buffers = [position for position, param in enumerate(program.params) if param in program.buffer_map]
     by_position = dict(zip(buffers, task.parameters, strict=True))
@@ -116,12 +116,12 @@ def _declared(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, Arr
 
 
 def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, Array]:
-    """An array for each parameter, in order: given ones from `inputs`, the others random; outputs are filled with NaN
-    or integers that few programs compute.
+    """Return an array for each parameter, in order: arrays from `inputs`, random ones for the others. Outputs are
+    filled with NaN, or with integers that few programs compute.
 
     Raises:
         tilewright.ArgumentError: `inputs` holds an array of another dtype or shape.
-        tilewright.ResourceError: they do not fit into memory.
+        tilewright.ResourceError: the arrays do not fit into memory.
     """
     generator = np.random.default_rng(seed)
     declared = _declared(task, inputs, seed)
@@ -159,8 +159,8 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
 
 
 def kernel_arguments(task: Task, initial: Mapping[str, Array]) -> list[tuple[Any, ...]]:
-    """What the measuring pipeline calls kernels with: for each array what it is, and its initial bytes; then so of the
-    scalars."""
+    """Return the arguments of a kernel for the measuring pipeline: the role and the initial bytes of each array, then
+    of each scalar."""
     return [
         *((p.name, p.dtype, list(p.shape), _role(p), initial[p.name].tobytes()) for p in task.parameters),
         *((name, dtype, [], "scalar", _bits(dtype, value)) for name, (dtype, value) in task.scalars.items()),
@@ -168,11 +168,12 @@ def kernel_arguments(task: Task, initial: Mapping[str, Array]) -> list[tuple[Any
 
 
 def _bits(dtype: str, value: float) -> bytes:
-    """Return the bytes of a scalar as kernels take it (`tw_scalar` in runtime/abi.h)."""
+    """Return the bytes of a scalar as kernels expect it (`tw_scalar` in runtime/abi.h)."""
     return struct.pack("<d", float(value)) if "float" in dtype else struct.pack("<Q", int(value) % 2**64)
 
 
 def _role(parameter: Parameter) -> str:
-    """Elements that are left alone have to show: a NaN shows them, integers have to be known before the call."""
+    """Return the role of a parameter. Unwritten elements must be detected: a NaN marks them; integers need their value
+    before the call."""
     marks_unwritten = parameter.dtype in ("float16", "bfloat16", "float32", "float64")
     return "inout" if parameter.role == "output" and parameter.partly and not marks_unwritten else parameter.role

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Point = tuple[int, ...]
 
-#: the value of padding if the step does not specify one
+#: value of padding if the step does not specify one
 UNSPECIFIED_PADDING = 77
 
 
@@ -58,17 +58,18 @@ class Conversion(Protocol):
         """Return the arguments after the step.
 
         Raises:
-            tilewright.ArgumentError: the step cannot hold these.
+            tilewright.ArgumentError: the format after the step cannot store the arguments.
         """
 
     def fitted(self, arguments: Sequence[Any]) -> dict[int, Array]:
         """Return replacement arrays by position of the parameter, reduced to elements that the new format can store.
 
-        Returns nothing if the arguments need no reduction, or if it is not known.
+        Returns an empty dict if the arguments need no reduction, or if this is not known.
         """
 
 
-#: conversions by the kind of the step: from a schedule up to the step, that with it, and the step's number
+#: function that returns the conversions of a kind of step. Its arguments: the schedule before the step, the schedule
+#: with the step, the number of the step, and the name of the function
 Maker = Callable[[Any, Any, int, str], Sequence[Conversion]]
 _makers: dict[str, Maker] = {}
 
@@ -138,7 +139,7 @@ class _InLayout:
 
 
 def _layouts(before: Schedule, after: Schedule, at: int, name: str) -> Iterator[_Layout]:
-    """Yield the parameters whose layout a step ``transform_layout`` changes."""
+    """Yield the parameters whose layout a `transform_layout` step changes."""
     step = after.trace.insts[at]
     start, end = before.mod.functions[name], after.mod.functions[name]
     assert isinstance(start, ir.PrimFunc) and isinstance(end, ir.PrimFunc)

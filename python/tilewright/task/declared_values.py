@@ -1,9 +1,9 @@
-"""Arrays whose values are what a program declares of its parameters (``T.assume_buffer_domain``)."""
+"""Arrays with the values that a program declares for its parameters (``T.assume_buffer_domain``)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,22 +18,26 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-#: the annotations of T.assume_buffer_domain and of T.assume_disjoint
+#: annotations of T.assume_buffer_domain and T.assume_disjoint
 DOMAINS, DISJOINT = "buffer_domains", "disjoint_buffers"
-#: the orders of lists in which no value occurs twice
+#: orders of lists without repeated values
 NONE_TWICE = ("increasing", "distinct")
-#: the annotation of the root block with conditions on the sizes of calls (src/analysis/validator.h)
+#: annotation of the root block with conditions on the sizes of calls (src/analysis/validator.h)
 SIZES = "required_sizes"
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What is declared of the values of the buffer at `position` among the parameters: they are in [low, end), perhaps
-    ordered.
+    """The declared values of a buffer parameter: they are in [low, end), and may be ordered.
 
     Attributes:
-        segments: the position of the buffer whose segments the order holds in; None for all of it.
-        width: instead, how long all segments are; 0 for one.
+        position: position of the buffer among the parameters.
+        low: lowest value of the domain.
+        end: end of the domain; not a value itself.
+        order: "increasing", "nondecreasing", "distinct", or "" without an order.
+        segments: position of the offsets buffer; the order holds within each of its segments. None: within the whole
+            buffer, or in segments of `width`.
+        width: length of each segment, if the order holds within segments of equal length; 0 otherwise.
     """
 
     position: int
@@ -45,18 +49,17 @@ class Declaration:
 
 
 def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declaration]:
-    """What the function declares of its parameters outside of blocks with axes.
+    """Return the declarations that a function makes about its parameters outside of blocks with axes.
 
     Args:
         func: a PrimFunc.
-        shapes: of the parameters that are buffers, by position; they give the sizes that the program leaves open.
+        shapes: shapes of the buffer parameters, by position; they determine the symbolic sizes of the program.
     """
     widths = {axis.indices.data: axis.nnz_cols for axis in func.axes if axis.indices and axis.nnz_cols and axis.sorted}
     if func.axes:
         (func,) = _core.lower_sparse_iterations(_core.as_module(func)).functions.values()
-    root = getattr(func.body, "block", None)
-    found = root.annotations.get(DOMAINS) if root is not None and not root.iter_vars else None
-    if found is None:
+    domains = _root_annotation(func, DOMAINS)
+    if not domains:
         return []
     positions = {func.buffer_map[p].data: i for i, p in enumerate(func.params) if p in func.buffer_map}
     analyzer = _core.Analyzer()
@@ -65,7 +68,7 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
             if isinstance(extent, _core.Var):
                 analyzer.bind(extent, _core.IntImm(extent.dtype, size))
     result = []
-    for region, low, end, order, *segments in found:
+    for region, low, end, order, *segments in domains:
         position = positions.get(region.buffer.data)
         ends = [_number(limit, analyzer) for limit in (low, end)]
         if position is None or ends[0] is None or ends[1] is None:
@@ -73,30 +76,26 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
         within = positions.get(segments[0].buffer.data) if segments else None
         if segments and within is None:
             continue
-        result.append(Declaration(position, ends[0], ends[1], str(getattr(order, "value", order)), within))
+        name, width = _text(order), 0
         if region.buffer.data in widths:
-            width = _number(widths[region.buffer.data], analyzer) or 0
-            result[-1] = replace(result[-1], order="increasing", width=width)
+            name, width = "increasing", _number(widths[region.buffer.data], analyzer) or 0
+        result.append(Declaration(position, ends[0], ends[1], name, within, width))
     return result
 
 
 def disjoint_groups(func: Any) -> list[list[int]]:
-    """Return the positions of parameters that the function declares to have no value in common, by groups."""
-    root = getattr(func.body, "block", None)
-    found = root.annotations.get(DISJOINT, ()) if root is not None and not root.iter_vars else ()
+    """Return groups of positions of parameters that the function declares to be disjoint: without common values."""
     positions = {func.buffer_map[p].data: i for i, p in enumerate(func.params) if p in func.buffer_map}
-    groups = _merged([[region.buffer.data for region in group] for group in found])
+    groups = _merged([[region.buffer.data for region in group] for group in _root_annotation(func, DISJOINT)])
     return [[positions[data] for data in group if data in positions] for group in groups]
 
 
 def required_sizes(func: Any) -> dict[Any, tuple[int, bool]]:
-    """Return the sizes that the root block requires of calls ("required_sizes"), by variable: a number, and whether it
-    is the only one; else it is the least."""
-    root = getattr(func.body, "block", None)
-    found = root.annotations.get(SIZES, ()) if root is not None and not root.iter_vars else ()
+    """Return the sizes that calls must have according to the root block ("required_sizes"): {variable: (value,
+    is_exact)}. If not `is_exact`, the value is a minimum."""
     return {
         condition.a: (int(condition.b.value), isinstance(condition, _core.EQ))
-        for condition, *_ in found
+        for condition, *_ in _root_annotation(func, SIZES)
         if isinstance(condition, _core.EQ | _core.GE)
         and isinstance(condition.a, _core.Var)
         and isinstance(condition.b, _core.IntImm)
@@ -104,31 +103,38 @@ def required_sizes(func: Any) -> dict[Any, tuple[int, bool]]:
 
 
 def _merged(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Return groups without common members: those that have some become one."""
+    """Return disjoint groups with the same members: groups that share a member are merged."""
     merged: list[list[Any]] = []
     for group in groups:
-        touched = [known for known in merged if any(each in known for each in group)]
-        members = [each for known in touched for each in known]
-        members += [each for each in group if each not in members]
-        merged = [known for known in merged if known not in touched] + [members]
+        overlapping = [other for other in merged if any(member in other for member in group)]
+        members = [member for other in overlapping for member in other]
+        members += [member for member in group if member not in members]
+        merged = [other for other in merged if other not in overlapping] + [members]
     return merged
 
 
 def different_values(func: Any) -> list[tuple[list[Any], Any, Any]]:
-    """Return the lengths of lists whose values are declared to be different from one another, each in one list or in
-    several that are disjoint, and the ends of their domain."""
-    root = getattr(func.body, "block", None)
-    if root is None or root.iter_vars:
-        return []
-    domains = {region.buffer.data: (region.buffer, *rest) for region, *rest in root.annotations.get(DOMAINS, ())}
-    groups = _merged([[region.buffer.data for region in group] for group in root.annotations.get(DISJOINT, ())])
+    """Return (lengths, low, end) for each set of lists whose values must be distinct, within a list and between lists:
+    the lengths of the lists, and the domain [low, end) of their values."""
+    domains = {region.buffer.data: (region.buffer, *rest) for region, *rest in _root_annotation(func, DOMAINS)}
+    groups = _merged([[region.buffer.data for region in group] for group in _root_annotation(func, DISJOINT)])
     in_groups = {data for group in groups for data in group}
     groups += [
         [data]
         for data, (_, _, _, order, *segments) in domains.items()
-        if str(getattr(order, "value", order)) in NONE_TWICE and not segments and data not in in_groups
+        if _text(order) in NONE_TWICE and not segments and data not in in_groups
     ]
     return [([domains[data][0].shape[0] for data in group], *domains[group[0]][1:3]) for group in groups]
+
+
+def _root_annotation(func: Any, key: str) -> Sequence[Any]:
+    """Return an annotation of a function's root block; empty if there is none, or the block has axes."""
+    root = getattr(func.body, "block", None)
+    return root.annotations.get(key, ()) if root is not None and not root.iter_vars else ()
+
+
+def _text(order: Any) -> str:
+    return str(getattr(order, "value", order))
 
 
 def _number(limit: Any, analyzer: _core.Analyzer) -> int | None:
@@ -139,26 +145,26 @@ def _number(limit: Any, analyzer: _core.Analyzer) -> int | None:
 def declared_arrays(
     func: Any, shapes: Mapping[int, Sequence[int]], given: Mapping[int, Array], generator: np.random.Generator
 ) -> dict[int, Array]:
-    """Random arrays for the parameters of which something is declared, by position.
+    """Return random arrays by position for the parameters with declared values.
 
-    Offsets (values in nondecreasing order) begin with the least value of their domain and end with the greatest.
+    Offsets (values in nondecreasing order) begin with the lowest value of their domain and end with the highest.
 
     Args:
         func: a PrimFunc.
-        shapes: of the parameters that are buffers, by position.
-        given: arrays that are there already; none is made for these.
-        generator: of the numbers.
+        shapes: shapes of the buffer parameters, by position.
+        given: arrays of the caller, by position; these are not replaced.
+        generator: generator of random numbers.
 
     Raises:
-        tilewright.ArgumentError: no array of that shape has such values.
+        tilewright.ArgumentError: no array of this shape has such values.
     """
-    known = declarations(func, shapes)
+    declared = declarations(func, shapes)
     arrays = dict(given)
     for group in disjoint_groups(func):
-        _fill_disjoint(group, known, func, shapes, arrays, generator)
-    #: of offsets, how long their segments may be
-    longest = {d.segments: d.end - d.low for d in known if d.segments is not None and d.order == "increasing"}
-    for each in sorted(known, key=lambda d: d.segments is not None):
+        _fill_disjoint(group, declared, func, shapes, arrays, generator)
+    #: maximum length of segments, by position of the offsets
+    longest = {d.segments: d.end - d.low for d in declared if d.segments is not None and d.order == "increasing"}
+    for each in sorted(declared, key=lambda d: d.segments is not None):
         if each.position in arrays:
             continue
         buffer = func.buffer_map[func.params[each.position]]
@@ -186,21 +192,21 @@ def declared_arrays(
 
 def _fill_disjoint(
     group: Sequence[int],
-    known: Sequence[Declaration],
+    declared: Sequence[Declaration],
     func: Any,
     shapes: Mapping[int, Sequence[int]],
     arrays: dict[int, Array],
     generator: np.random.Generator,
 ) -> None:
-    """Fill arrays of a group that have no value in common: values of the domain are divided among them."""
-    members = [each for each in known if each.position in group and each.position not in arrays]
+    """Fill the arrays of a disjoint group: the values of the domain are divided among them."""
+    members = [each for each in declared if each.position in group and each.position not in arrays]
     if not members:
         return
     low, end = min(each.low for each in members), max(each.end for each in members)
     used = [arrays[at].reshape(-1) for at in group if at in arrays]
     pool = generator.permutation(np.setdiff1d(np.arange(low, end), np.concatenate([*used, []])))
     counts = [int(shapes[each.position][0]) for each in members]
-    # An array that may repeat values needs at least one; these arrays then share the values that remain.
+    # An array that may repeat values needs at least one value; the values that remain are divided among such arrays.
     needs = [count if each.order in NONE_TWICE else min(count, 1) for each, count in zip(members, counts, strict=True)]
     spare = len(pool) - sum(needs)
     for each, count, need in zip(members, counts, needs, strict=True):

@@ -1,4 +1,4 @@
-"""Maps of indices applied to arrays."""
+"""Apply index maps to arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tilewright import ir
 from tilewright.errors import ArgumentError
 
-#: operators of indices, for arrays
+#: NumPy functions for the binary operators of indices
 BINARY: dict[type, Any] = {
     ir.Add: np.add,
     ir.Sub: np.subtract,
@@ -23,7 +23,7 @@ BINARY: dict[type, Any] = {
 
 
 def _values(e: Any, known: dict[Any, Any]) -> Any:
-    """The expression for all points at once."""
+    """Evaluate an expression for all points at once."""
     if isinstance(e, ir.IntImm):
         return e.value
     if isinstance(e, ir.Cast):
@@ -36,7 +36,7 @@ def _values(e: Any, known: dict[Any, Any]) -> Any:
 
 
 def map_points(index_map: ir.IndexMap, points: Sequence[Any]) -> tuple[Any, ...]:
-    """Where the map takes points: one array (or number) for each dimension, before and after."""
+    """Return the images of points under the map: one array (or number) for each dimension, before and after."""
     known = dict(zip(index_map.initial_indices, points, strict=True))
     return tuple(_values(e, known) for e in index_map.final_indices)
 
@@ -46,10 +46,10 @@ def _places(index_map: ir.IndexMap, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def map_array(index_map: ir.IndexMap, array: Any, padding: Any = 0) -> np.ndarray[Any, Any]:
-    """The elements of an array in the layout that a map gives them; elements that stand for none are `padding`.
+    """Return an array in the layout of an index map; positions without an element are filled with `padding`.
 
     Raises:
-        tilewright.ArgumentError: the map does not take the indices of the array one to one.
+        tilewright.ArgumentError: the map is not one to one on the array's indices.
     """
     array = np.asarray(array)
     shape: list[int] = [cast(Any, extent).value for extent in index_map.map_shape(list(array.shape))]
@@ -60,6 +60,6 @@ def map_array(index_map: ir.IndexMap, array: Any, padding: Any = 0) -> np.ndarra
 
 
 def map_array_back(index_map: ir.IndexMap, array: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
-    """The array of that shape which :func:`map_array` made this one of."""
+    """Return the array of the given shape that :func:`map_array` maps to `array`."""
     back: np.ndarray[Any, Any] = array[_places(index_map, tuple(shape))]
     return back

@@ -1,4 +1,4 @@
-"""How many iterations loops have whose bounds are data, in a call with given arguments."""
+"""Mean trip counts of loops with data-dependent bounds, in a call with given arguments."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import numpy as np
 from tilewright import _core, ir
 from tilewright.task.index_map import BINARY
 
-#: values of an extent that are looked at
+#: maximum number of values of an extent that are evaluated
 _MOST_VALUES = 1 << 24
 
 
 class _UnknownError(Exception):
-    """The value of an expression is not known."""
+    """The value of an expression cannot be evaluated."""
 
 
 def mean_extents(function: ir.PrimFunc, args: Sequence[Any]) -> list[tuple[ir.Expr, float]]:
-    """Extents of loops and axes that read arguments, with their means over the variables in them.
+    """Return the extents of loops and axes that read arguments, with their means over the loop variables in the
+    extents.
 
     Args:
-        function: its sizes are constants.
-        args: of a call.
+        function: a function with constant sizes.
+        args: arguments of a call.
     """
     data: dict[Any, Any] = {}
     for param, value in zip(function.params, args, strict=True):
@@ -33,7 +34,7 @@ def mean_extents(function: ir.PrimFunc, args: Sequence[Any]) -> list[tuple[ir.Ex
             try:
                 data[buffer.data] = np.asarray(value)
             except (TypeError, ValueError, RuntimeError):
-                continue  # on a device, for one
+                continue  # as an array on a device
     if not data:
         return []
     ranges: dict[Any, tuple[ir.Expr, ir.Expr]] = {}

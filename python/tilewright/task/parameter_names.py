@@ -1,7 +1,7 @@
-"""Distinct names for parameters and open sizes.
+"""Distinct names for parameters and symbolic sizes.
 
-A parameter is its position; its name is for people, and several may have the same one. Where arrays are kept by name,
-it is the label: the name itself where no other parameter has it, else the name with the position behind it (``A#0``).
+A parameter is identified by its position. Its name is for people, and several parameters may have the same one. Arrays
+are stored by label: the name if no other parameter has it, otherwise the name followed by the position (``A#0``).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tilewright.errors import ArgumentError
 
 
 def names_of_parameters(function: Any) -> tuple[str, ...]:
-    """The names, in order: those of the buffers, where parameters are handles."""
+    """Return the names of the parameters in order; of handles, the names of their buffers."""
     buffers = function.buffer_map
     return tuple(str(getattr(buffers.get(param), "name", param.name_hint)) for param in function.params)
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Each name, with its position behind it where it is there several times; no two are the same.
+    """Return the names, with the position appended to names that occur several times, so that all are distinct.
 
     >>> distinct(["A", "B", "A"])
     ('A#0', 'B', 'A#2')
@@ -37,19 +37,19 @@ def distinct(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def labels_of(function: Any) -> tuple[str, ...]:
-    """The label of each parameter, in order."""
+    """Return the label of each parameter, in order."""
     return distinct(names_of_parameters(function))
 
 
 def scalars_of(function: Any) -> dict[str, Any]:
-    """The parameters that are no arrays, by label."""
+    """Return the scalar parameters by label."""
     labeled = zip(labels_of(function), function.params, strict=True)
     return {label: p for label, p in labeled if p not in function.buffer_map and p.dtype != "handle"}
 
 
 def extents_of(function: Any) -> dict[str, Any]:
-    """The sizes that shapes of parameters leave open, by label: the name where no other size and no scalar has it, else
-    the name, the position of the first parameter that has this size, and its dimension (``n#0.1``)."""
+    """Return the symbolic sizes in shapes of parameters, by label: the name if no other size or scalar has it;
+    otherwise the name, the position of the first parameter with this size, and its dimension (``n#0.1``)."""
     labels: dict[Any, str] = dict(zip(function.params, labels_of(function), strict=True))
     first: dict[Any, str] = {}
     for position, param in enumerate(function.params):
@@ -63,7 +63,8 @@ def extents_of(function: Any) -> dict[str, Any]:
 
 
 def position_of(function: Any, name: str) -> int | None:
-    """The parameter that a name means: of a buffer, or else of the handle that holds one. None where it means none.
+    """Return the position of the parameter with a name, which may be a buffer's name or a handle's; None if there is
+    none.
 
     Raises:
         tilewright.ArgumentError: several parameters have the name.
@@ -79,7 +80,7 @@ def position_of(function: Any, name: str) -> int | None:
 
 
 def ambiguous(name: str, positions: Iterable[int]) -> ArgumentError:
-    """The refusal of a name that several parameters have."""
+    """Return the error for a name that several parameters have."""
     which = [str(position) for position in positions]
     return ArgumentError.of(
         "arguments/ambiguous",
@@ -89,7 +90,7 @@ def ambiguous(name: str, positions: Iterable[int]) -> ArgumentError:
 
 
 def by_label(function: Any, given: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return arguments by the labels of parameters, given by names or positions; other keys stay as they are.
+    """Return arguments by the labels of parameters. In `given`, their keys are names or positions; other keys are kept.
 
     Raises:
         tilewright.ArgumentError: several parameters have a name, one is given twice, or there is no such position.

@@ -1,4 +1,4 @@
-"""What the reference interpreter makes of a program: all of it, or single elements by a backward slice."""
+"""Run a program in the reference interpreter: as a whole, or single elements by a backward slice."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ if TYPE_CHECKING:
 
 Point = tuple[int, ...]
 
-#: what the interpreter says of programs that it cannot run, which proves nothing about them
+#: error codes of the interpreter for programs that it cannot run; they prove nothing about the program
 CANNOT_RUN = ("interpret/unsupported", "interpret/undefined", "interpret/no-function")
 
 
 def is_proof(error: Error) -> bool:
-    """Whether the program did something undefined; what the interpreter cannot do, or not in time, says nothing."""
+    """Whether an error proves that the program has undefined behavior; unsupported programs and timeouts prove
+    nothing."""
     return isinstance(error, ScriptError) and error.code not in CANNOT_RUN
 
 
 def interpreted(module: Any, function: str, arrays: Mapping[str, Array], seconds: float) -> dict[str, Array]:
-    """What the arguments hold after a call.
+    """Return the values of all arguments after a call.
 
     Raises:
-        tilewright.ScriptError: the program does something undefined, or what the interpreter cannot do.
-        tilewright.ResourceError: it takes longer.
+        tilewright.ScriptError: the program has undefined behavior, or an operation that the interpreter does not
+            support.
+        tilewright.ResourceError: the call takes longer than `seconds`.
     """
     after = {name: array.copy() for name, array in arrays.items()}
     _core.interpret(module, function, *after.values(), timeout=seconds)
@@ -43,11 +45,12 @@ def interpreted(module: Any, function: str, arrays: Mapping[str, Array], seconds
 def interpreted_at(
     module: Any, function: str, arrays: Mapping[str, Array], points: Mapping[str, Sequence[Point]], seconds: float
 ) -> dict[str, list[tuple[Point, Any]]]:
-    """Return those of the elements that are known after a call, with their values.
+    """Return the requested elements that could be computed, with their values after a call.
 
     Raises:
-        tilewright.ScriptError: the program does something undefined, or what the interpreter cannot do.
-        tilewright.ResourceError: it takes longer.
+        tilewright.ScriptError: the program has undefined behavior, or an operation that the interpreter does not
+            support.
+        tilewright.ResourceError: the call takes longer than `seconds`.
     """
     positions = {name: position for position, name in enumerate(arrays)}
     wanted = {positions[name]: list(places) for name, places in points.items()}
@@ -57,7 +60,7 @@ def interpreted_at(
 
 
 def difference(name: str, dtype: str, want: Array, got: Array, reduction_length: int) -> str:
-    """How two results of a program differ by more than the rounding of sums in another order; "" if they do not."""
+    """Return how two results differ by more than the rounding of reassociated sums; "" if they do not."""
     problem: str = _core.compare_arrays(
         name, want.tobytes(), got.tobytes(), dtype, list(want.shape), max(reduction_length, 1)
     )
@@ -65,7 +68,7 @@ def difference(name: str, dtype: str, want: Array, got: Array, reduction_length:
 
 
 def sample_points(shape: tuple[int, ...], count: int, generator: np.random.Generator) -> list[Point]:
-    """Different indices, in the order of their weight: both corners, then any, edges more often than their share."""
+    """Return distinct indices by priority: the two corners first, then random ones, which favor edges."""
     if 0 in shape:
         return []
     points = [tuple(0 for _ in shape), tuple(n - 1 for n in shape)]
@@ -91,8 +94,8 @@ def like(error: Error, text: str) -> ScriptError:
 
 
 def with_hint_on_inputs(error: Error, task: Task, inputs: Mapping[str, Any], where: str) -> Error:
-    """The error of a program that was tried with random values, where these may be the reason; `where` says what takes
-    others."""
+    """Return an error with a hint that the random values of integer inputs may be its cause; `where` names the
+    parameter or option for other values."""
     sampled = [p.name for p in task.parameters if p.role == "input" and "int" in p.dtype and p.name not in inputs]
     needed = {"interpret/out-of-bounds": "arrays of indices", "interpret/divide-by-zero": "arrays without zeros"}
     if error.code not in needed:

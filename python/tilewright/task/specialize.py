@@ -1,4 +1,4 @@
-"""A function for some of its calls only: with sizes, scalars or layouts of its parameters fixed."""
+"""Specialize a function for some of its calls, with constant sizes, scalars, or layouts of parameters."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tilewright.support.wrong_arguments import explained
 
 @explained
 def specialize(function: ir.PrimFunc, values: Mapping[ir.Var, Any]) -> ir.PrimFunc:
-    """The function where variables have values.
+    """Return the function with values substituted for variables.
 
     Args:
         function: the function.
-        values: for scalar parameters and for symbolic sizes, strides and offsets numbers or expressions; for
-            parameters that are buffers a buffer, whose sizes, strides and offset are taken over.
+        values: for scalar parameters, symbolic sizes, strides and offsets: numbers or expressions. For buffer
+            parameters: a buffer with the new sizes, strides and offset.
 
     Raises:
-        tilewright.ArgumentError: a variable is none of the function's, or a buffer does not fit the one it stands for.
+        tilewright.ArgumentError: the function does not have a variable, or a buffer does not match its parameter.
     """
     fixed: dict[ir.Var, Any] = {}
     known = [*function.params, *(v for buffer in function.buffer_map.values() for v in _layout(buffer))]

@@ -1,4 +1,4 @@
-"""What is known of a program by looking at it: its parameters, and what one call computes and moves."""
+"""Static analysis of a program: its parameters, and the operations and memory traffic of one call."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ from tilewright.timing import Work
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a program: ``name`` is its label, which tells it from others of that name; ``role`` is "input",
-    "output" or "inout" (read before it is written); ``partly``: a call may leave elements of it alone, depending on its
-    data."""
+    """One parameter of a program.
+
+    Attributes:
+        name: label of the parameter, distinct from other labels.
+        role: "input", "output" or "inout" (read before it is written).
+        partly: whether a call may leave elements unwritten, depending on its data.
+    """
 
     name: str
     dtype: str
@@ -34,18 +38,17 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Task:
-    """A program, with the sizes of a call where it leaves some open, and what is known of it by looking at it.
+    """A program, with values for its symbolic sizes, and the results of its static analysis.
 
     Attributes:
-        function: its name in the module.
-        entry: the name that its kernel is exported under.
-        reduction_length: the longest sum that a result depends on; error bounds grow with its root.
+        function: name of the function in the module.
+        entry: name under which the kernel is exported.
+        reduction_length: length of the longest sum that a result depends on; error bounds grow with its square root.
         work: operations and compulsory traffic of one call.
-        sizes: those that the program leaves open, and its scalar parameters, by name.
+        sizes: values of the symbolic sizes and the scalar parameters, by name.
         cold: whether the caches hold other data before each call.
-        given: identifies the integers in its arguments (`digest_of_integers`), where they are given.
-        sparse: the module as it was written, where it has iterations over sparse axes; `module` has blocks over arrays
-            in their place.
+        given: digest of the integer arrays among the arguments (`digest_of_integers`); empty if there are none.
+        sparse: the original module, if it has iterations over sparse axes; `module` has blocks over arrays instead.
     """
 
     module: ir.Module
@@ -61,11 +64,11 @@ class Task:
 
     @property
     def scalars(self) -> Mapping[str, tuple[str, float]]:
-        """The data type and the value of each parameter that is not an array, in their order."""
+        """Return the data type and the value of each scalar parameter, in order."""
         return {name: (var.dtype, self.sizes[name]) for name, var in scalars_of(self.program).items()}
 
     def call(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of a call by label, in the order of the parameters: these arrays, and the scalars."""
+        """Return the arguments of a call by label, in the order of the parameters: `arrays`, and the scalars."""
         function, scalars = self.program, self.scalars
         tensors = iter(self.parameters)
         arguments: dict[str, Any] = {}
@@ -79,7 +82,7 @@ class Task:
 
     @property
     def sized(self) -> Task:
-        """The task for calls of these sizes, and these scalars, alone."""
+        """Return the task specialized for calls with its sizes and scalars."""
         if not self.sizes:
             return self
         function = _sized(self.program, self.sizes, _counts(self.sparse))
@@ -88,7 +91,7 @@ class Task:
 
     @property
     def program(self) -> ir.PrimFunc:
-        """The function itself."""
+        """Return the function of the task."""
         return _prim_func(self.module, self.function)
 
 
@@ -102,7 +105,7 @@ def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:
 
 
 def module_of(program: ir.PrimFunc | ir.Module) -> ir.Module:
-    """A program as databases know it: with blocks over arrays in place of iterations over sparse axes."""
+    """Return a program in the form that databases store: sparse iterations are lowered to blocks over arrays."""
     return _core.lower_sparse_iterations(_module_as_written(program))
 
 
@@ -115,27 +118,27 @@ def _module_as_written(program: ir.PrimFunc | ir.Module) -> ir.Module:
 
 
 def sparse_module_of(program: ir.PrimFunc | ir.Module) -> ir.Module | None:
-    """A program as it was written, where it has iterations over sparse axes; else None."""
+    """Return the original module of a program that has iterations over sparse axes; None for other programs."""
     module = _module_as_written(program)
     return module if any(function.axes for function in _functions_of(module)) else None
 
 
 def only_function(module: ir.Module) -> tuple[str, ir.PrimFunc] | None:
-    """The function of a module that has only one, with its name there; None where it is not a tensor program, or there
-    are others."""
+    """Return the only function of a module and its name; None if there are several, or it is not a PrimFunc."""
     for name, function in module.functions.items():
         if len(module.functions) == 1 and isinstance(function, ir.PrimFunc):
             return name, function
     return None
 
 
-#: what a function says of its buffers for those who compile calls of it; a search adds it, and schedules do not ask
+#: attribute that declares that buffers do not overlap; searches add it, and schedules do not depend on it
 _PROMISE = "tir.noalias"
 
 
 def one_program(program: ir.PrimFunc | ir.Module) -> ir.Module:
-    """What is the same for a function by itself, in a module under whatever name, and as a search makes it: a module
-    with that function as "main", which does not promise that its buffers do not overlap."""
+    """Return the canonical module of a program: its only function as "main", without the attribute that its buffers do
+    not overlap. It is equal for a function, for a module with that function under any name, and for programs of a
+    search."""
     module = module_of(program)
     only = only_function(module)
     return module if only is None else ir.Module({"main": _without_promise(only[1])})
@@ -146,8 +149,8 @@ def _without_promise(function: ir.PrimFunc) -> ir.PrimFunc:
 
 
 def program_keys(program: ir.PrimFunc | ir.Module) -> list[str]:
-    """The names that databases know a program by: the one that it is given, and those that earlier versions gave it,
-    for which a function in a module, or one that promises something of its buffers, was another program."""
+    """Return the keys of a program in databases: the present one first, then those of earlier versions, whose keys
+    depended on the function's name in the module and on its attributes."""
     module = module_of(program)
     forms, only = [one_program(module)], only_function(module)
     if only is not None:
@@ -159,7 +162,7 @@ def program_keys(program: ir.PrimFunc | ir.Module) -> list[str]:
 
 
 def name_of(program: ir.PrimFunc | ir.Module) -> str:
-    """What a program is called: as its kernel, or as the first function of a module of several."""
+    """Return the name of a program's kernel, or of the first function of a module with several."""
     module = module_of(program)
     only = only_function(module)
     name = None if only is None else only[1].attrs.get("global_symbol")
@@ -173,17 +176,17 @@ def task_of(
     cold: bool = False,
     labels: Sequence[str] | None = None,
 ) -> Task:
-    """Looks at a program.
+    """Analyze a program.
 
     Args:
-        program: what to look at.
-        sizes: what the sizes are that it leaves open, and its scalar parameters, by name.
+        program: the program to analyze.
+        sizes: values of the symbolic sizes and the scalar parameters, by name.
         cold: whether the caches hold other data before each call.
-        labels: of its arrays, where it was made from a program in which they have these.
+        labels: labels of the arrays, if the program was derived from one with these labels.
 
     Raises:
-        tilewright.ArgumentError: a module with several functions and none called "main"; a parameter whose size is not
-            constant and not among `sizes`, or a scalar that is not; a name that is neither; a value that does not fit.
+        tilewright.ArgumentError: the module has several functions and none is called "main"; `sizes` lacks a symbolic
+            size or a scalar, or has an unknown name or a value that does not fit.
     """
     sizes = {name: value.item() if isinstance(value, np.generic) else value for name, value in (sizes or {}).items()}
     module = module_of(program)
@@ -216,8 +219,8 @@ def task_of(
 
 
 def by_buffer(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments under the labels of their parameters, where some are given by position, or named by the handles that
-    hold the buffers.
+    """Return arguments by the labels of their parameters. In `inputs`, they may be named by position or by the handle
+    of a buffer.
 
     Raises:
         tilewright.ArgumentError: several parameters have a name that is used, or no parameter has that position.
@@ -237,14 +240,14 @@ def by_buffer(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) -> di
 
 
 def check_inputs(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) -> None:
-    """Refuses arguments of names that no function of the program knows: its parameters, and the sizes it leaves open.
+    """Refuse arguments with names that no function of the program has as parameter or symbolic size.
 
     Args:
-        program: what the arguments are of.
-        inputs: them, by name; `by_buffer` gives these.
+        program: program that the arguments are for.
+        inputs: arguments by label; `by_buffer` returns them.
 
     Raises:
-        tilewright.ArgumentError: there are some.
+        tilewright.ArgumentError: an argument has an unknown name.
     """
     known = names_of(program)
     if unknown := sorted(set(inputs) - set(known)):
@@ -256,14 +259,14 @@ def check_inputs(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) ->
 
 
 def names_of(program: ir.PrimFunc | ir.Module) -> list[str]:
-    """The names that arguments may have: of parameters, and of the sizes that are left open."""
+    """Return the names that arguments may have: those of parameters and of symbolic sizes."""
     functions = _functions_of(program)
     parameters = [label for f in functions for label in [*array_labels_of(f), *scalars_of(f)]]
     return list(dict.fromkeys([*parameters, *(label for f in functions for label in extents_of(f))]))
 
 
 def array_labels_of(function: ir.PrimFunc) -> list[str]:
-    """The labels of the parameters that are arrays, in order."""
+    """Return the labels of the array parameters, in order."""
     labeled = zip(labels_of(function), function.params, strict=True)
     return [label for label, param in labeled if param in function.buffer_map]
 
@@ -274,7 +277,7 @@ def _meant(name: str, known: Sequence[str]) -> str:
 
 
 def sizes_of(program: ir.PrimFunc | ir.Module, arguments: Mapping[str, Any]) -> dict[str, float]:
-    """The sizes that a program leaves open, as arrays for its parameters have them, and the scalars that are given."""
+    """Return the values of symbolic sizes, taken from the arrays, and of the scalars among the arguments."""
     sizes: dict[str, float] = {}
     for function in _functions_of(program):
         names = {extent: name for name, extent in extents_of(function).items()}
@@ -288,8 +291,8 @@ def sizes_of(program: ir.PrimFunc | ir.Module, arguments: Mapping[str, Any]) -> 
 
 
 def open_sizes_of(program: ir.PrimFunc | ir.Module) -> dict[str, float]:
-    """The sizes that a program leaves open and its scalars, in the order of its parameters: by name, a value that a
-    hint may show."""
+    """Return the symbolic sizes and scalars of a program by name, in the order of its parameters, each with an example
+    value for hints."""
     variables = {name: var for f in _functions_of(program) for name, var in (extents_of(f) | scalars_of(f)).items()}
     return {name: _shown(variable.dtype) for name, variable in variables.items()}
 
@@ -306,7 +309,7 @@ def _functions_of(program: ir.PrimFunc | ir.Module) -> list[ir.PrimFunc]:
 
 
 def _counts(sparse: ir.Module | None) -> set[str]:
-    """The names of numbers of positions, of which a structure may have none."""
+    """Return the names of sizes that count the positions of sparse axes, which may be 0."""
     functions = [] if sparse is None else _functions_of(sparse)
     axes = [axis for function in functions for axis in function.axes if axis.indptr is not None]
     return {axis.nnz.name for axis in axes if isinstance(axis.nnz, ir.Var)}
@@ -343,10 +346,10 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float], counts: Collection
 
 
 def check_value(name: str, value: Any, variable: ir.Var, *, is_size: bool, where: str = "sizes") -> None:
-    """Whether a size or a scalar can have a value.
+    """Check that a size or a scalar can have a value.
 
     Raises:
-        tilewright.ArgumentError: it is of another kind, or does not fit the type.
+        tilewright.ArgumentError: the value has another kind, or does not fit the data type.
     """
     dtype = np.dtype(variable.dtype if variable.dtype != "bfloat16" else "float32")
     whole = dtype.kind in "iub"
@@ -365,7 +368,7 @@ def check_value(name: str, value: Any, variable: ir.Var, *, is_size: bool, where
 
 
 def work_of(function: ir.PrimFunc, args: Sequence[Any]) -> Work:
-    """What a call with these arguments computes and moves; they give symbolic sizes and scalars their values."""
+    """Return the operations and traffic of a call with these arguments, which determine symbolic sizes and scalars."""
     sizes: dict[ir.Var, int] = {}
     dtypes: list[str] = []
     for param, value in zip(function.params, args, strict=True):
@@ -385,7 +388,7 @@ def work_of(function: ir.PrimFunc, args: Sequence[Any]) -> Work:
 
 
 def _work_of(facts: Mapping[str, Any], dtypes: Sequence[str]) -> Work:
-    """Return the work in the kind of operations that prevails: a product of bytes may end in a few operations on
+    """Return the work in the prevailing kind of operations: a product of bytes may end with a few operations on
     floats."""
     floats = [dtype for dtype in dtypes if "float" in dtype]
     if floats and facts["flops"] >= facts["int_ops"]:

@@ -1,4 +1,4 @@
-"""Does a scheduled program compute what the original computes? The interpreter decides, on random arguments."""
+"""Verify that a scheduled program computes the same as the original, by interpreting both on random arguments."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 
     Results = dict[str, NDArray[Any]]
 
-#: what symbolic sizes are in the instances: tails of most tiles, a multiple of many, nearly nothing
+#: values of symbolic sizes in the instances: with tails of most tiles, multiples of many tiles, nearly empty
 SIZES = ((13, 17, 5, 11, 7, 3), (32, 16, 48, 64, 16, 32), (1, 2, 1, 3, 1, 2))
-#: elements of each output that are compared where a whole run takes too long
+#: number of elements of each output that are compared if a complete run takes too long
 POINTS = 48
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was compared, of each function that a schedule has changed.
+    """What :func:`verify` compared, for all functions that a schedule has changed.
 
     Attributes:
-        extent: "full" (all results), "sampled" (single results, of programs that take too long to interpret) or
+        extent: "full" (all results), "sampled" (some elements of programs that take too long to interpret) or
             "unchanged".
-        instances: the sets of arguments that were tried.
-        elements: the results that were compared, in all.
-        assertions: steps of the trace that rest on what the user has stated, not on a proof.
+        instances: number of argument sets.
+        elements: total number of compared results.
+        assertions: steps of the trace that rely on a statement of the user instead of a proof.
     """
 
     extent: str
@@ -75,8 +75,8 @@ class _Call:
 
     Attributes:
         arguments: an array or a number for each parameter; None for handles.
-        given: the arrays and numbers of the user.
-        choice: what was chosen, for the caller to see whether it is another call.
+        given: the arrays and numbers of the user, by name.
+        choice: the chosen sizes and scalars; the caller skips a call with the choice of an earlier one.
     """
 
     task: Task
@@ -89,7 +89,7 @@ class _Call:
 
 @dataclass
 class _Instance:
-    """A call, and what the original program makes of its arguments, all of it or at some points."""
+    """A call, with the results of the original program: complete, or at some points."""
 
     call: _Call
     expected: dict[str, Any]
@@ -97,11 +97,11 @@ class _Instance:
 
     @property
     def is_known(self) -> bool:
-        """Whether there was time for some of it."""
+        """Whether at least some results could be computed in time."""
         return self.points is None or any(self.points.values())
 
     def at_points(self) -> _Instance:
-        """Single results of those that are all known."""
+        """Return an instance with single results sampled from complete ones."""
         generator = np.random.default_rng(5)
         points = {name: sample_points(array.shape, POINTS, generator) for name, array in self.expected.items()}
         expected = {name: [self.expected[name][at] for at in places] for name, places in points.items()}
@@ -110,7 +110,7 @@ class _Instance:
 
 @dataclass(frozen=True)
 class _Compared:
-    """What is wrong with a program, and how many results were compared: all that there are, or some."""
+    """The problem of a program, if any, and the number of compared results; whether these are all or a sample."""
 
     problem: str | None
     elements: int = 0
@@ -118,7 +118,7 @@ class _Compared:
 
 
 def _left(until: float) -> float:
-    """Seconds until then; a little, where it is past: none at all means no limit to the interpreter."""
+    """Return the seconds until a time, at least a little: the interpreter takes 0 as no limit."""
     return max(until - time.monotonic(), 1e-3)
 
 
@@ -133,20 +133,20 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
         schedule: a schedule, at any step.
         inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds, and
             numbers for scalars.
-        seconds: the time for both programs and all arguments. To find the step that a difference is due to, it may
-            take as long again.
+        seconds: time limit for both programs and all arguments. Finding the step that caused a difference may take as
+            long again.
 
     Returns:
-        What was compared: where that is nothing, an error is raised.
+        What was compared. If nothing could be compared, an error is raised.
 
     Raises:
-        tilewright.ScheduleError: the programs differ, or the scheduled one does something undefined; the message names
-            the first step of the trace after which that is so.
+        tilewright.ScheduleError: the programs differ, or the scheduled one has undefined behavior; the message names
+            the first step of the trace after which this happens.
         tilewright.ResourceError: nothing was compared: one of the programs cannot be interpreted in time, not even
             single elements of it.
-        tilewright.ScriptError: the original program does something undefined, or the init of one of its reductions is
-            not the first step (`verify/init-skipped`). It does not run where no step has changed it.
-        tilewright.ArgumentError: `inputs` do not fit, or `seconds` is no number above 0.
+        tilewright.ScriptError: the original program has undefined behavior, or the init of one of its reductions is not
+            the first step (`verify/init-skipped`). The original program does not run if no step has changed it.
+        tilewright.ArgumentError: `inputs` do not fit, or `seconds` is not a positive number.
     """
     seconds = limits.positive("seconds", seconds) or float("inf")
     end = time.monotonic() + seconds
@@ -162,7 +162,7 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
     instances = elements = 0
     sampled = False
     for at, (name, before) in enumerate(changed):
-        # What one function does not need is left to those after it.
+        # Time that a function does not use is available to the functions after it.
         until = end - _left(end) * (len(changed) - at - 1) / (len(changed) - at)
         conversions = conversions_of(schedule, name)
         agrees = is_known = False
@@ -177,7 +177,7 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
             except ArgumentError as error:
                 if not before.axes or inputs:
                     raise
-                unfit = error  # no structure has these sizes, or a format does not hold it
+                unfit = error  # no sparse structure has these sizes, or a format cannot store it
                 continue
             if call.choice and call.choice in choices:
                 continue
@@ -211,7 +211,7 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
 
 
 def _scalars_without_shape(program: ir.PrimFunc) -> dict[ir.Var, str]:
-    """The scalars that no shape defines, with their labels."""
+    """Return the scalars that are not sizes of a shape, with their labels."""
     params = _by_shapes(program).params
     return {v: name for name, v in scalars_of(program).items() if any(v.same_as(p) for p in params)}
 
@@ -221,10 +221,10 @@ def _number_of_choices(program: ir.PrimFunc) -> int:
 
 
 def _call(program: ir.PrimFunc, number: int, inputs: Mapping[str, Any], conversions: Sequence[Conversion]) -> _Call:
-    """A call with one choice of sizes and scalars, whose arguments the scheduled program can take, too.
+    """Return a call with one choice of sizes and scalars, with arguments that the scheduled program accepts, too.
 
     Raises:
-        tilewright.ArgumentError: there are no arguments of these sizes, or a step cannot hold them.
+        tilewright.ArgumentError: no arguments have these sizes, or a step's format cannot store them.
     """
     function, scalars = _by_shapes(program), _scalars_without_shape(program)
     symbols = _size_variables(function)
@@ -246,7 +246,7 @@ def _call(program: ir.PrimFunc, number: int, inputs: Mapping[str, Any], conversi
     _fit_structure(program, sizes, values, {*inputs})
     public = _public(specialize(function, {**sizes, **values}))
     task = task_of(public, labels=array_labels_of(program))
-    if public.axes:  # the interpreter runs it by coordinates
+    if public.axes:  # the interpreter reads sparse buffers by coordinates
         task = replace(task, module=ir.Module({task.function: public}))
     labels = labels_of(program)
     given = {key: value for key, value in inputs.items() if key not in scalars.values()}
@@ -269,8 +269,8 @@ def _call(program: ir.PrimFunc, number: int, inputs: Mapping[str, Any], conversi
 
 
 def _fit_structure(program: ir.PrimFunc, sizes: dict[ir.Var, int], values: dict[ir.Var, Any], given: set[str]) -> None:
-    """Axes have no more positions than coordinates below each position of their parents, and lists of different values
-    no more than there are."""
+    """Limit the sizes of a sparse structure: axes have at most as many positions as coordinates below each parent
+    position, and lists of distinct values at most as many elements as there are values."""
     bound = {**sizes, **values}
 
     def number(size: ir.Expr) -> int | None:
@@ -302,14 +302,15 @@ def _fit_structure(program: ir.PrimFunc, sizes: dict[ir.Var, int], values: dict[
 
 
 def _scalar(variable: ir.Var, number: int) -> int | float:
-    """A value for a scalar that fits its type."""
+    """Return a value for a scalar that fits its data type."""
     if variable.dtype == "bool":
         return number % 2
     return number if "int" in variable.dtype else (number - 8) / 4
 
 
 def _with_scalars(function: ir.PrimFunc, arguments: Sequence[Any]) -> ir.PrimFunc:
-    """The function by the shapes of its buffers alone, the other numbers in it."""
+    """Return the function with its scalar parameters replaced by values; sizes follow from the shapes of its
+    buffers."""
     known = dict(zip(function.params, arguments, strict=True))
     function = _by_shapes(function)
     values = {p: known[p] for p in function.params if p not in function.buffer_map and known[p] is not None}
@@ -317,7 +318,7 @@ def _with_scalars(function: ir.PrimFunc, arguments: Sequence[Any]) -> ir.PrimFun
 
 
 def _by_shapes(function: ir.PrimFunc) -> ir.PrimFunc:
-    """The function without the parameters that are sizes of its buffers: the shapes define them."""
+    """Return the function without the parameters that are sizes of its buffers: the shapes define them."""
     sizes = [extent for buffer in function.buffer_map.values() for extent in buffer.shape if isinstance(extent, ir.Var)]
     params = [param for param in function.params if not any(param.same_as(size) for size in sizes)]
     if len(params) == len(function.params):
@@ -352,7 +353,7 @@ def _given_sizes(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> dict[ir.Va
 
 
 def _unreturned(schedule: Schedule, name: str, before: ir.PrimFunc) -> set[str]:
-    """The parameters of a function that a step has let it keep to itself: match_to_alloc."""
+    """Return the parameters that a step (match_to_alloc) has made internal buffers of the function."""
     function: Any = schedule.mod.functions[name]
     if all(step.kind.name != "MatchToAlloc" for step in schedule.trace.insts):
         return set()
@@ -363,7 +364,7 @@ def _unreturned(schedule: Schedule, name: str, before: ir.PrimFunc) -> set[str]:
 
 
 def _run_original(call: _Call, until: float, unreturned: Collection[str] = ()) -> _Instance:
-    """Within two thirds of the time: the rest is for the scheduled program."""
+    """Run the original program in at most two thirds of the time; the remainder is for the scheduled program."""
     task, arrays = call.task, call.arrays
     outputs = [p for p in task.parameters if p.role != "input" and p.name not in unreturned]
     try:
@@ -380,7 +381,7 @@ def _run_original(call: _Call, until: float, unreturned: Collection[str] = ()) -
 
 
 class _Scheduled:
-    """The scheduled function, called with the arguments of an instance, as its steps have converted them."""
+    """The scheduled function with the arguments of an instance, as its steps have converted them."""
 
     def __init__(self, call: _Call, module: ir.Module, name: str, conversions: Sequence[Conversion]) -> None:
         self.name, self.conversions, arguments = name, [], call.arguments
@@ -397,7 +398,7 @@ class _Scheduled:
         self._module = module if called.same_as(function) else ir.Module({**module.functions, name: called})
 
     def results(self, seconds: float) -> Results:
-        """What the parameters of the original function hold after the call."""
+        """Return the values of the original function's parameters after the call."""
         after = interpreted(self._module, self.name, self._arrays, seconds)
         back = [after.get(label) for label in self._after]
         for converted in reversed(self.conversions):
@@ -405,7 +406,7 @@ class _Scheduled:
         return {label: array for label, array in zip(self._labels, back, strict=True) if array is not None}
 
     def results_at(self, points: Mapping[str, Sequence[Any]], seconds: float) -> dict[str, dict[Any, Any]]:
-        """Elements of these parameters that are known, by their points there."""
+        """Return the elements at points of the original parameters that could be computed, by parameter and point."""
         wanted: dict[str, list[Any]] = {}
         origin: dict[tuple[str, Any], list[tuple[str, Any]]] = {}
         for label, known in points.items():
@@ -470,7 +471,7 @@ def _compare(
 def _blamed(
     schedule: Schedule, name: str, instance: _Instance, problem: str, seconds: float, conversions: Sequence[Conversion]
 ) -> ScheduleError:
-    """The error, with the first step after which the program is wrong."""
+    """Return the error, with the first step after which the program is wrong."""
     steps = schedule.trace.insts
     end = time.monotonic() + seconds
     replayed = type(schedule)(schedule.original, seed=1)

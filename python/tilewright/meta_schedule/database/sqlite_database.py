@@ -168,4 +168,4 @@ class SQLiteDatabase(TablesDatabase):
 
     def keep_times(self, session: str, seconds: Mapping[str, float]) -> None:
         """Notes where the time of a session went; reports on the file show it."""
-        session_notes.keep_times(self._store, session, seconds)
+        session_notes.store_times(self._store, session, seconds)

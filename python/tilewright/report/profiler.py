@@ -1,4 +1,4 @@
-"""Where the time of a session goes."""
+"""Profiler of a session: seconds by part."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from tilewright.tables import Table
 from tilewright.timing import format_seconds
 
-__all__ = ["BESIDE", "PartTimes", "Profiler", "everything", "time_table"]
+__all__ = ["CONCURRENT", "PartTimes", "Profiler", "time_table", "total_seconds"]
 
-#: how the names begin of what other processes do meanwhile, which is no part of the total
-BESIDE = "beside/"
+#: prefix of the names of parts that run concurrently in other processes, which are not included in the total
+CONCURRENT = "beside/"
 
 _local = threading.local()
 
 
 class PartTimes(dict[str, float]):
-    """Seconds by part of a session. The key "drawing", which stands in stored times, is "sampling" and "reporting" now;
-    it can still be read."""
+    """Seconds by part of a session. Old databases have the part "drawing" for sampling; reading it returns "sampling"
+    plus "reporting"."""
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
         super().__init__(seconds)
@@ -40,11 +40,11 @@ def _stack() -> list[Profiler]:
 
 
 class Profiler:
-    """Sums seconds by name, from its ``with`` on; "Total" is the time inside of the ``with``.
+    """Add up seconds by name while its ``with`` block runs; "Total" is the time of the whole block.
 
-    What :func:`tilewright.tune` does is there by its parts, which do not overlap; ``tune_tir`` and ``tune_tasks`` have
-    the published scopes, where "EvoSearch" and its parts are inside of "GenerateCandidates". What helper processes do
-    meanwhile is "beside/building" (of all of them together), "beside/checking" and "beside/measuring".
+    :func:`tilewright.tune` records its parts, which do not overlap. ``tune_tir`` and ``tune_tasks`` record the scopes
+    of TVM, where "GenerateCandidates" contains "EvoSearch" and its parts. Concurrent work of helper processes is
+    "beside/building" (the sum over all of them), "beside/checking" and "beside/measuring".
 
     >>> with Profiler() as profiler:
     ...     with Profiler.timeit("Build"):
@@ -67,12 +67,12 @@ class Profiler:
         self.add("Total", time.perf_counter() - self._started.pop())
 
     def add(self, name: str, seconds: float) -> None:
-        """Seconds that were measured elsewhere, such as in another process. Any thread may call it."""
+        """Add seconds that were measured elsewhere, such as in another process. Any thread may call this method."""
         with self._lock:
             self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
     def get(self) -> dict[str, float]:
-        """Seconds by name, as the published test has it; its reference speaks of minutes."""
+        """Return seconds by name, as TVM's test expects; TVM's documentation says minutes."""
         with self._lock:
             seconds = dict(self._seconds)
         if self._started:
@@ -80,8 +80,8 @@ class Profiler:
         return seconds
 
     def table(self) -> Table:
-        """All of it, longest first, with the share of the total. What runs inside of something else is in both; what
-        runs in other processes meanwhile, "beside/...", is no part of the total."""
+        """Return the parts, longest first, with their fractions of the total. Nested times are counted in both rows;
+        concurrent work in other processes ("beside/...") is not part of the total."""
         seconds = self.get()
         total = seconds.pop("Total", 0.0)
         rows = [("Total", total), *_longest_first(seconds)]
@@ -93,12 +93,12 @@ class Profiler:
 
     @staticmethod
     def current() -> Profiler | None:
-        """The one whose ``with`` this thread is in."""
+        """Return the innermost profiler whose ``with`` block this thread is in."""
         return _stack()[-1] if _stack() else None
 
     @staticmethod
     def timeit(name: str) -> Any:
-        """A context; its time goes to the current profiler, to nowhere without one."""
+        """Return a context whose time is added to the current profiler; ignored if no profiler is active."""
         return _timed(name)
 
 
@@ -113,43 +113,43 @@ def _timed(name: str) -> Iterator[None]:
             profiler.add(name, time.perf_counter() - started)
 
 
-def everything(seconds: Mapping[str, float]) -> float:
-    """All the time of a session: its "Total", or the sum of its parts."""
-    return seconds.get("Total") or sum(spent for name, spent in seconds.items() if not name.startswith(BESIDE))
+def total_seconds(seconds: Mapping[str, float]) -> float:
+    """Return the time of a session: its "Total", or the sum of its parts."""
+    return seconds.get("Total") or sum(spent for name, spent in seconds.items() if not name.startswith(CONCURRENT))
 
 
 def _longest_first(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
-    """What other processes did meanwhile comes after all else."""
-    return sorted(seconds.items(), key=lambda item: (item[0].startswith(BESIDE), -item[1]))
+    """Return the parts, longest first; concurrent work in other processes comes last."""
+    return sorted(seconds.items(), key=lambda item: (item[0].startswith(CONCURRENT), -item[1]))
 
 
-def _shown(name: str) -> str:
-    """What a row says of a part of a session."""
+def _row_label(name: str) -> str:
+    """Return the label of a part's row."""
     if name == "nothing":  # the tuner waited, and no helper process built or measured
         return "waiting while the helper processes were idle"
-    return f"{name.removeprefix(BESIDE)}, in other processes meanwhile" if name.startswith(BESIDE) else name
+    return f"{name.removeprefix(CONCURRENT)}, in other processes meanwhile" if name.startswith(CONCURRENT) else name
 
 
 def time_table(title: str, sessions: Iterable[Mapping[str, float]]) -> Table:
-    """Where the time of sessions went, longest first; what other processes did meanwhile stands below.
+    """Return the time breakdown of sessions, longest first; concurrent work in other processes comes last.
 
     Args:
-        title: of the table.
-        sessions: seconds by what they were spent on.
+        title: title of the table.
+        sessions: seconds by part, for each session.
     """
     parts: dict[str, float] = {}
     total = 0.0
     for seconds in sessions:
-        total += everything(seconds)
+        total += total_seconds(seconds)
         for name, spent in seconds.items():
             parts[name] = parts.get(name, 0.0) + spent
     parts.pop("Total", None)
     rows = [("Total", total), *_longest_first(parts)]
     cells = tuple(
         (
-            _shown(name),
+            _row_label(name),
             format_seconds(spent),
-            f"{spent / total:.0%}" if total and not name.startswith(BESIDE) else "",
+            f"{spent / total:.0%}" if total and not name.startswith(CONCURRENT) else "",
         )
         for name, spent in rows
     )
