@@ -10,7 +10,8 @@ from tilewright.support import early_interrupts
 
 
 def open_closed_streams() -> None:
-    """Standard streams that were closed (``>&-``) lead nowhere; the next open file must not take their place."""
+    """Open /dev/null for standard streams that are closed (``>&-``), so that the next open file does not replace
+    them."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
@@ -21,7 +22,8 @@ def open_closed_streams() -> None:
 
 
 def run() -> int | str | None:
-    """Runs the command line and answers its exit status; Ctrl-C while it is still being loaded is answered, too."""
+    """Run the command line and return its exit status; Ctrl-C is handled also while the command line is being
+    loaded."""
     early_interrupts.begin()
     try:
         from tilewright.cli.commands import app
@@ -36,17 +38,17 @@ def run() -> int | str | None:
 
 
 def main() -> None:
-    """The command: whatever it wanted to say and could not, it ends without a traceback."""
+    """Run the command; it ends without a traceback even if its output cannot be written."""
     open_closed_streams()
     try:
         status = run()
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()  # a full disk behind it shows here
+            stream.flush()  # reports a full disk here
     except OSError as error:
         status = 1
         with contextlib.suppress(OSError):
             print(f"error: {error.strerror or error}", file=sys.stderr, flush=True)
-        # What could not be written is not tried again at the end.
+        # Keep Python from writing the remaining output again at exit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)

@@ -99,7 +99,7 @@ def detect_iter_map(
 def region_lower_bound(
     region: Sequence[ir.Range], input_iters: Inputs, predicate: ir.ExprLike | None = None
 ) -> list[IntervalSet] | None:
-    """The box that the region surely covers while the inputs run; None where that is not known."""
+    """Return a box that the region certainly covers for all values of the inputs; None if none is known."""
     return _region_lower_bound(list(region), dict(input_iters), predicate)
 
 
@@ -107,7 +107,7 @@ def region_lower_bound(
 def region_upper_bound(
     region: Sequence[ir.Range], input_iters: Inputs, predicate: ir.ExprLike | None = None
 ) -> list[IntervalSet]:
-    """A box that holds whatever the region covers while the inputs run."""
+    """Return a box that contains the region for all values of the inputs."""
     return _region_upper_bound(list(region), dict(input_iters), predicate)
 
 
@@ -123,7 +123,7 @@ def iter_map_simplify(
     predicate: ir.ExprLike | None = None,
     check_level: IterMapLevel | str = IterMapLevel.Surjective,
 ) -> list[ir.Expr]:
-    """Simplify indices through their map, where there is one."""
+    """Simplify indices through their iteration map, if there is one."""
     return _iter_map_simplify(list(indices), dict(input_iters), predicate, _level(check_level))
 
 
@@ -131,7 +131,7 @@ def iter_map_simplify(
 def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Indices) -> dict[ir.Var, ir.Expr]:
     """Express the input variables of a bijective map by the values of its indices.
 
-    Inputs of extent 1 are not in the result. Raises ArgumentError when there are not as many outputs as indices.
+    Inputs of extent 1 are not in the result. Raises ArgumentError if the numbers of outputs and indices differ.
     """
     return _inverse_affine_iter_map(list(iter_map), list(outputs))
 
@@ -146,7 +146,7 @@ def subspace_divide(
 ) -> SubspaceDivision | None:
     """Divide indices into outer * inner_extent + inner, where inner depends on ``sub_iters`` only; None if they do not.
 
-    ``inner`` starts at what the index is at the start of all loops. The predicate is divided as well; parts of it that
-    compare both sides stand in ``inner_predicate``.
+    ``inner`` includes the value of the index at the start of all loops. The predicate is divided as well; conditions
+    that compare both sides are in ``inner_predicate``.
     """
     return _subspace_divide(list(bindings), dict(input_iters), list(sub_iters), predicate, _level(check_level))

@@ -1,4 +1,4 @@
-"""How a block could be computed by a tensor intrinsic: which loops to tile, which layouts its buffers need."""
+"""Map the loops and buffers of a block to those of a tensor intrinsic."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LoopMapping:
-    """For each loop of a description, outermost first, the loop of the program that stands for it."""
+    """For each loop of a description, outermost first, the corresponding loop of the program."""
 
     loops: list[tuple[LoopRV, ir.For]]
-    #: For each axis of the block, what its extent has to become a multiple of; None where all of them divide.
+    #: for each axis of the block, the multiple to which its extent must be padded; None if no padding is needed
     paddings: list[int] | None = None
 
 
 @dataclass(frozen=True)
 class LayoutMapping:
-    """For each axis of a description, the axes of the block that are joined for it."""
+    """For each axis of a description, the corresponding axes of the block, which are fused."""
 
-    #: From the axes of the block to those that the description does not have, and then its own.
+    #: from the axes of the block to those that the description lacks, followed by those of the description
     mapping: ir.IndexMap
-    #: From buffers of the block to those of the description.
+    #: from buffers of the block to those of the description
     buffers: dict[ir.Buffer, ir.Buffer]
-    #: Of the description's buffers.
+    #: indices of the description's buffers
     indices: dict[ir.Buffer, list[ir.Expr]]
     block_axes: list[ir.IterVar] = field(default_factory=list)
     desc_axes: list[ir.IterVar] = field(default_factory=list)
@@ -51,16 +51,16 @@ def _constant(e: Any) -> int | None:
 
 
 def loop_mapping(sch: Schedule, block: BlockRV, desc: ir.PrimFunc, allow_padding: bool = False) -> LoopMapping | None:
-    """The loops around a block that stand for those of a description; None where there are none.
+    """Return the loops around a block that correspond to those of a description; None if there are none.
 
-    From the last axes to the first, an axis of the description takes the last axis of the block that is left and of the
-    same kind, and its loop, whose extent has to be a multiple.
+    From the last axis to the first, an axis of the description is mapped to the last unmapped axis of the block of the
+    same kind. The extent of that axis' loop must be a multiple of the description's.
 
     Args:
         sch: the schedule.
         block: the block.
         desc: the description of a tensor intrinsic.
-        allow_padding: an extent need not be a multiple; `paddings` says what it has to become one of.
+        allow_padding: whether extents may differ from multiples; `paddings` then has the multiples to pad to.
     """
     found = _core.loop_mapping(sch, block, desc, allow_padding)
     return None if found is None else LoopMapping(*found)
@@ -74,18 +74,18 @@ def tile_with_tensor_intrin(
     Args:
         sch: the schedule.
         block: the block.
-        intrin_name: the name of the intrinsic.
-        allow_padding: pad the block (`pad_einsum`) where extents are no multiples.
+        intrin_name: name of the intrinsic.
+        allow_padding: whether to pad the block (`pad_einsum`) if extents are not multiples.
 
     Returns:
-        The loop to hand to `tensorize`, or None where the block does not fit the intrinsic.
+        The loop to pass to `tensorize`, or None if the block does not match the intrinsic.
     """
     assert TensorIntrin.get(intrin_name) is not None
     return _core.tile_with_tensor_intrin(sch, block, intrin_name, allow_padding)
 
 
 def block_names(sch: Schedule) -> set[str]:
-    """The names of all blocks of a schedule's program."""
+    """Return the names of all blocks of a schedule's program."""
     names: set[str] = set()
 
     def visit(node: Any) -> None:
@@ -99,11 +99,11 @@ def block_names(sch: Schedule) -> set[str]:
 
 
 def layout_mapping(sch: Schedule, block: BlockRV, desc: ir.PrimFunc) -> LayoutMapping | None:
-    """How the axes of a block join to those of a description; None where it computes something else.
+    """Return the axes of a block that correspond to each axis of a description; None if the computation differs.
 
-    An axis belongs to the axis of the description that moves in the same buffers: in a convolution, the positions of
-    the image move in input and output, as the rows of a product do. Axes that move in all buffers are batches; they
-    stay.
+    An axis corresponds to the axis of the description that indexes the same buffers: in a convolution, the positions of
+    the image index input and output, as the rows of a product do. Axes that index all buffers are batch axes, which are
+    not mapped.
     """
     found = _core.layout_mapping(sch, block, desc)
     return None if found is None else LayoutMapping(*found)
@@ -112,16 +112,16 @@ def layout_mapping(sch: Schedule, block: BlockRV, desc: ir.PrimFunc) -> LayoutMa
 def suggest_index_map(
     buffer: ir.Buffer, indices: Sequence[Any], loops: Sequence[ir.For], predicate: ir.Expr | None = None
 ) -> ir.IndexMap | None:
-    """The layout in which loops walk through a buffer in order: one dimension for each digit that a loop gives.
+    """Return the layout in which loops access a buffer contiguously: one dimension for each digit of the indices.
 
     Args:
-        buffer: the buffer, of constant shape.
-        indices: how the loops access it.
+        buffer: the buffer, with a constant shape.
+        indices: indices of the access.
         loops: the loops, outermost first.
-        predicate: under which condition; None: always.
+        predicate: condition of the access, or None.
 
     Returns:
-        The map from old indices to new ones, or None where the access is not made of digits of the loops.
+        The map from old indices to new ones, or None if the indices do not consist of digits of the loops.
     """
     constants = [_constant(extent) for extent in buffer.shape]
     shape = [extent for extent in constants if extent is not None]
@@ -164,5 +164,5 @@ def suggest_index_map(
 
 
 def index_dtype(indices: Sequence[Any]) -> str:
-    """The type of the first index that says one."""
+    """Return the data type of the first index that has one."""
     return next((str(index.dtype) for index in indices if isinstance(index, ir.Expr)), "int32")

@@ -1,4 +1,4 @@
-"""The errors that Tilewright raises. The class says whose mistake it was; `code` names the rule that was broken."""
+"""The errors that Tilewright raises. The class says who has to act; `code` names the violated rule."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class Error(RuntimeError):
     """Base class of every error that Tilewright raises on purpose.
 
     Attributes:
-        code: the rule, for instance ``"split/P1"``; stable, for programs to look at.
-        message: what was observed and which rule it breaks.
+        code: the rule, for instance ``"split/P1"``; stable, for use in programs.
+        message: what was observed and which rule it violates.
         hint: what to do about it; may be empty.
-        span: number of the place in the user's text (0 when unknown).
-        nodes: the parts of the program that it is about.
+        span: number of the location in the user's text; 0 if unknown.
+        nodes: the parts of the program that the error is about.
     """
 
     code: str = ""
@@ -25,18 +25,17 @@ class Error(RuntimeError):
 
     @classmethod
     def of(cls, code: str, message: str, hint: str = "") -> Self:
-        """An error with its parts; the text shows message and hint."""
+        """Return an error with these parts; its text consists of message and hint."""
         error = cls(f"{message}\n  hint: {hint}" if hint else message)
         error.code, error.message, error.hint = code, message, hint
         return error
 
 
 class ScriptError(Error):
-    """The text that the user wrote is not a valid program.
+    """A script is not a valid program.
 
     Attributes:
-        errors: every mistake that was found in the text, each an error of its own; this one is among them when it is
-            the only one.
+        errors: all errors in the script, each as its own exception; if there is only one, it is this exception.
     """
 
     errors: tuple[ScriptError, ...] = ()
@@ -44,7 +43,7 @@ class ScriptError(Error):
 
     @property
     def place(self) -> tuple[str, int, int, int, int] | None:
-        """File, line, column, end line and the column behind the end, counted from 1; None when unknown."""
+        """File, line, column, end line and the column after the end, counted from 1; None if unknown."""
         if not self.span:
             return None
         from tilewright import _core
@@ -54,17 +53,17 @@ class ScriptError(Error):
 
     @property
     def file(self) -> str:
-        """The file that the mistake is in, "" when unknown."""
+        """The file of the error; "" if unknown."""
         return self.place[0] if self.place else ""
 
     @property
     def line(self) -> int:
-        """The line of the mistake, counted from 1; 0 when unknown."""
+        """The line of the error, counted from 1; 0 if unknown."""
         return self.place[1] if self.place else 0
 
     @property
     def column(self) -> int:
-        """The column of the mistake, counted from 1; 0 when unknown."""
+        """The column of the error, counted from 1; 0 if unknown."""
         return self.place[2] if self.place else 0
 
 
@@ -73,7 +72,7 @@ class ScheduleError(Error):
 
 
 class ScheduleValueError(ScheduleError, ValueError):
-    """What a step was to work on is not there: a loop or a block that is gone, a function that nobody has named."""
+    """A schedule step refers to a loop or a block that no longer exists, or to a function that was not named."""
 
 
 class ArgumentError(Error, ValueError):
@@ -81,17 +80,17 @@ class ArgumentError(Error, ValueError):
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
-    """An argument is of a type that is not taken there.
+    """An argument has a wrong type.
 
     Attributes:
-        called: the name of the function, where no signature of it fits.
+        called: name of the function, if no signature of it matches.
     """
 
     called: str = ""
 
 
 class HandleError(ArgumentError, IndexError):
-    """A handle of a loop, a block or a value that this schedule has not given, or has forgotten."""
+    """A handle of a loop, a block or a value that does not belong to this schedule, or is no longer valid."""
 
 
 class ResourceError(Error):

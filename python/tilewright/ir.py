@@ -24,17 +24,17 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # the stub of _core has it, for the signatures there
-    #: What functions take where an expression is meant; a number becomes a constant of the type that fits.
+    #: arguments that functions accept as expressions; a number becomes a constant of the matching data type
     ExprLike = Expr | int | float | bool
 
 
 def save_json(node: Node) -> str:
-    """The node as JSON text; shared variables stay shared when it is read back."""
+    """Return the node as JSON text; shared variables are still shared after reading it."""
     return to_json(node)
 
 
 def load_json(text: str) -> Node:
-    """The node that :func:`save_json` wrote.
+    """Return the node from text of :func:`save_json`.
 
     Raises:
         tilewright.ScriptError: the text is not IR in JSON form.
@@ -52,7 +52,8 @@ def assert_structural_equal(lhs: Node, rhs: Node, map_free_vars: bool = False) -
         map_free_vars: whether free variables match by their first occurrence instead of by identity.
 
     Raises:
-        tilewright.ArgumentError: they differ; the message says where, and shows the lines of the scripts that do.
+        tilewright.ArgumentError: the programs differ; the message has the location and the differing lines of the
+            scripts.
     """
     found: Any = structural_mismatch(lhs, rhs, map_free_vars)
     if found is None:

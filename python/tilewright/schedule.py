@@ -38,12 +38,12 @@ __all__ = [
 
 
 def replayed(original: PrimFunc | Module, trace: str, error_render_level: str = "detail") -> Schedule:
-    """The schedule that a recorded trace makes of a program; pickled schedules come back through it."""
+    """Return the schedule from a recorded trace of a program; pickled schedules are restored by this function."""
     schedule = Schedule(original, error_render_level=error_render_level)
     Trace.from_json(trace).apply_to_schedule(schedule)
     return schedule
 
 
 def trace_from_json(trace: str) -> Trace:
-    """The trace that :meth:`Trace.as_json` wrote."""
+    """Return the trace from text of :meth:`Trace.as_json`."""
     return Trace.from_json(trace)

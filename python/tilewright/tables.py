@@ -1,4 +1,4 @@
-"""Small tables that show themselves: as text where they are printed, as HTML in notebooks."""
+"""Small tables that print as text, and render as HTML in notebooks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Table:
     """A table.
 
     Attributes:
-        title: what it is about.
-        columns: their headings; the first one names the rows.
-        rows: the cells, as they are shown.
+        title: title of the table.
+        columns: column headings; the first column names the rows.
+        rows: the cells, as text.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Tensor expressions: programs said as formulas.
+"""Tensor expressions: programs written as formulas.
 
 >>> A = te.placeholder((128, 64), name="A")
 >>> B = te.placeholder((64, 128), name="B")
@@ -6,8 +6,8 @@
 >>> C = te.compute((128, 128), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
 >>> matmul = te.create_prim_func([A, B, C])
 
-Each tensor becomes a nest of loops around one block. A reduction (`te.sum` and its like) stands for the whole value
-that a function given to :func:`compute` returns. Inside of scripts, ``T.compute`` does the same in place.
+Each tensor becomes a loop nest around one block. A reduction (`te.sum` and similar) must be the whole value that a
+function passed to :func:`compute` returns. In scripts, ``T.compute`` does the same in place.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ __all__ = [
     "var",
 ]
 
-#: By the column `typing` of the table of intrinsics: those that compute numbers from numbers.
+#: values of the column `typing` in the table of intrinsics for functions from numbers to numbers
 _OF_NUMBERS = ("kSameFloat", "kSameAny", "kBool", "kInteger")
-#: Rows of such a type that mean nothing in a formula.
+#: intrinsics of these types that are meaningless in a formula
 _NOT_IN_FORMULAS = ("isnullptr", "tvm_thread_invariant", "ignore_loop_partition")
-#: Functions of expressions, as in scripts: of that table, and others.
+#: functions of expressions, as in scripts: from that table, and others
 _FUNCTIONS = (
     *(row[0] for row in _script.intrinsics() if row[3] in _OF_NUMBERS and row[0] not in _NOT_IN_FORMULAS),
     *("abs", "cast", "clz", "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "infinity"),
@@ -68,7 +68,7 @@ _FUNCTIONS = (
 globals().update({_name: getattr(_tir, _name) for _name in _FUNCTIONS})
 __all__ += _FUNCTIONS
 
-#: the extents of a tensor, or its only one
+#: the extents of a tensor, or its only extent
 Shape = _core.Expr | int | Sequence[_core.Expr | int]
 
 
@@ -89,7 +89,7 @@ def _combine(name: str, function: Callable[..., Any], conditions: Sequence[Any])
     return combined
 
 
-#: Which tensor a buffer in an expression is, as long as somebody holds the tensor.
+#: the tensor of each buffer in expressions, while the tensor is alive
 _TENSORS: WeakValueDictionary[Any, Tensor] = WeakValueDictionary()
 
 
@@ -97,8 +97,8 @@ class Tensor:
     """A tensor of a formula; ``A[i, j]``, or ``A(i, j)``, is an element.
 
     Attributes:
-        buffer: what stands for it in programs.
-        op: how it is computed.
+        buffer: the tensor's buffer in programs.
+        op: the operation that computes the tensor.
     """
 
     def __init__(self, buffer: _core.Buffer, op: PlaceholderOp | ComputeOp | ExternOp) -> None:
@@ -108,33 +108,33 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[_core.Expr, ...]:
-        """The extents."""
+        """Return the extents."""
         return self.buffer.shape
 
     @property
     def dtype(self) -> str:
-        """The type of the elements."""
+        """Return the data type of the elements."""
         return self.buffer.dtype
 
     @property
     def name(self) -> str:
-        """The name, which is that of its buffer too."""
+        """Return the name of the tensor and its buffer."""
         return self.buffer.name
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return len(self.buffer.shape)
 
     def __getitem__(self, indices: Any) -> Any:
         return self.buffer[indices]
 
     def __call__(self, *indices: Any) -> Any:
-        """The element."""
+        """Return an element."""
         return self.buffer[indices]
 
     def _refuse(self, *other: Any) -> Any:
-        """There is no arithmetic on whole tensors."""
+        """Refuse arithmetic on whole tensors."""
         indices = ", ".join("ijklmnop"[: self.ndim])
         raise ArgumentTypeError.of(
             "te/whole-tensor",
@@ -146,14 +146,14 @@ class Tensor:
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __matmul__ = __neg__ = __abs__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
-    __iter__ = None  # else Python would try A[0], A[1], ... without end
+    __iter__ = None  # otherwise Python would evaluate A[0], A[1], ... without end
 
     def __repr__(self) -> str:
         return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, name={self.name})"
 
 
 class PlaceholderOp:
-    """An input."""
+    """An input tensor."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -161,13 +161,13 @@ class PlaceholderOp:
 
 
 class ComputeOp:
-    """What computes tensors by a formula.
+    """The operation of tensors that are computed by a formula.
 
     Attributes:
-        axis: one for each dimension.
-        reduce_axis: those that it reduces over.
+        axis: one axis for each dimension.
+        reduce_axis: axes of the reduction.
         body: the values, or the reduction.
-        tensors: what is computed.
+        tensors: the computed tensors.
     """
 
     def __init__(self, name: str, tag: str, attrs: dict[str, Any], formula: Formula) -> None:
@@ -180,26 +180,26 @@ class ComputeOp:
 
     @property
     def axis(self) -> tuple[_core.IterVar, ...]:
-        """The axes of the tensors."""
+        """Return the axes of the tensors."""
         return self.formula.axes
 
     @property
     def reduce_axis(self) -> tuple[_core.IterVar, ...]:
-        """The axes of the reduction."""
+        """Return the axes of the reduction."""
         return self.formula.body.axes if isinstance(self.formula.body, Reduction) else ()
 
     @property
     def body(self) -> Reduction | tuple[_core.Expr, ...]:
-        """What is computed."""
+        """Return the computed values, or the reduction."""
         return self.formula.body
 
     def output(self, index: int) -> Tensor:
-        """A tensor that is computed."""
+        """Return a computed tensor."""
         return self.tensors[index]
 
 
 class ExternOp:
-    """What computes tensors by a statement of its own."""
+    """The operation of tensors that are computed by a statement."""
 
     def __init__(self, name: str, tag: str, attrs: dict[str, Any], inputs: list[Tensor], body: _core.Stmt) -> None:
         self.name = name
@@ -210,12 +210,12 @@ class ExternOp:
         self.tensors: list[Tensor] = []
 
     def output(self, index: int) -> Tensor:
-        """A tensor that is computed."""
+        """Return a computed tensor."""
         return self.tensors[index]
 
 
 def _tensors_in(expressions: Sequence[_core.Expr]) -> list[Tensor]:
-    """The tensors that expressions read, each once, in the order of their first use."""
+    """Return the tensors that expressions read, without duplicates, in the order of their first use."""
     found: dict[Tensor, None] = {}
 
     def look(node: _core.Node) -> None:
@@ -230,27 +230,27 @@ def _tensors_in(expressions: Sequence[_core.Expr]) -> list[Tensor]:
             found[tensor] = None
 
     for expression in expressions:
-        _core.Evaluate(expression)  # a statement refuses what is too large to be looked at
+        _core.Evaluate(expression)  # the constructor refuses expressions that are too large to visit
         _core.visit(expression, look)
     return list(found)
 
 
 def var(name: str = "tindex", dtype: str = "int32") -> _core.Var:
-    """A variable, for instance an extent."""
+    """Return a variable, for instance an extent."""
     return _core.Var(name, _formulas.as_dtype(dtype))
 
 
 def size_var(name: str = "size", dtype: str = "int32") -> _core.Var:
-    """A variable that is at least 0."""
+    """Return a variable that is at least 0."""
     return _core.Var(name, _formulas.as_dtype(dtype), True)
 
 
 @explained
 def const(value: float | np.generic, dtype: str = "int32") -> _core.Expr:
-    """A constant.
+    """Return a constant.
 
     Raises:
-        tilewright.ArgumentError: it is no number, or none of that type.
+        tilewright.ArgumentError: the value is not a number, or does not fit the data type.
     """
     if not isinstance(value, int | float) and not hasattr(value, "item"):
         raise ArgumentTypeError.of(
@@ -260,7 +260,7 @@ def const(value: float | np.generic, dtype: str = "int32") -> _core.Expr:
 
 
 def thread_axis(dom: Domain | str | None = None, tag: str = "", name: str = "") -> _core.IterVar:
-    """An axis of threads, for instance ``"threadIdx.x"``; written also with the tag alone."""
+    """Return an axis of threads, for instance ``"threadIdx.x"``; the tag may also be the only argument."""
     if isinstance(dom, str):
         return thread_axis(None, dom, name)
     if not tag:
@@ -274,7 +274,7 @@ def thread_axis(dom: Domain | str | None = None, tag: str = "", name: str = "") 
 
 @explained
 def placeholder(shape: Shape, dtype: str | None = None, name: str = "placeholder") -> Tensor:
-    """An input; float32 by default."""
+    """Return an input tensor; float32 by default."""
     buffer = _core.decl_buffer(_formulas.as_shape(shape), _formulas.as_dtype(dtype or "float32"), name)
     return Tensor(buffer, PlaceholderOp(name))
 
@@ -288,18 +288,19 @@ def compute(
     attrs: dict[str, Any] | None = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Any:
-    """A tensor whose elements a function of the indices says; a tuple of values gives a tuple of tensors.
+    """Return a tensor whose elements are computed by a function of the indices; a tuple of values gives a tuple of
+    tensors.
 
     Args:
         shape: the extents.
         fcompute: indices -> value, tuple of values, or a reduction.
-        name: of the tensor and of its block.
+        name: name of the tensor and of its block.
         tag: a note, kept as ``op.tag``.
         attrs: annotations of the block; ``layout_free_placeholders`` lists inputs whose layout may be changed.
         varargs_names: names for the indices of a function that takes ``*indices``.
 
     Raises:
-        tilewright.ArgumentError: the function takes another number of indices, or uses what is no tensor.
+        tilewright.ArgumentError: the function takes another number of indices, or uses a value that is not a tensor.
     """
     extents = _formulas.as_shape(shape)
     formula = _formulas.formula(extents, fcompute, varargs_names)
@@ -327,21 +328,21 @@ def extern(
     tag: str = "",
     attrs: dict[str, Any] | None = None,
 ) -> Any:
-    """Tensors that a statement of one's own computes, for instance a call of a library.
+    """Return tensors that are computed by a statement, for instance by a call of a library.
 
     Args:
         shape: the extents of the output, or a list of them.
         inputs: the tensors that are read.
         fcompute: (buffers of the inputs, buffers of the outputs) -> a statement or a call.
-        name: of the block and of the tensors.
-        dtype: of the outputs; that of the inputs when they have one type.
+        name: name of the block and of the tensors.
+        dtype: data types of the outputs; by default that of the inputs if these have only one.
         in_buffers: buffers for the inputs, must be None: the tensors' own are used.
         out_buffers: buffers for the outputs, instead of new ones.
         tag: a note, kept as ``op.tag``.
         attrs: annotations of the block.
 
     Raises:
-        tilewright.ArgumentError: the dtype is not clear, or the function gives no statement.
+        tilewright.ArgumentError: the data type is ambiguous, or the function does not return a statement.
     """
     if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence) or not callable(fcompute):
         raise ArgumentTypeError.of(
@@ -387,15 +388,15 @@ def extern(
 
 @explained
 def program_of(tensors: Tensor | Sequence[Any]) -> _core.PrimFunc:
-    """The program that computes tensors: those of a list are its parameters, in this order; of one tensor the inputs
-    that it is computed of come before it, as it meets them.
+    """Return the program that computes tensors.
 
     Args:
-        tensors: as above.
+        tensors: the list of all parameters, in order; or one tensor, whose inputs become the parameters before it, in
+            the order of their first use.
 
     Raises:
-        tilewright.ArgumentError: an input is missing among the parameters, a parameter is no tensor, or the one tensor
-            is an input.
+        tilewright.ArgumentError: an input is missing among the parameters, a parameter is not a tensor, or the only
+            tensor is an input.
     """
     if not isinstance(tensors, Tensor):
         return create_prim_func(list(tensors))
@@ -426,15 +427,15 @@ def __dir__() -> list[str]:
 def create_prim_func(
     ops: Sequence[Any], index_dtype_override: str | None = None, *, name: str | None = None
 ) -> _core.PrimFunc:
-    """The program that computes tensors.
+    """Return the program that computes tensors.
 
     Args:
-        ops: its parameters: tensors, inputs and outputs, and variables.
-        index_dtype_override: must be None: give shapes in the type that indices should have.
-        name: of the function; by default that of the last tensor among the parameters that is computed.
+        ops: the parameters: tensors, inputs and outputs, and variables.
+        index_dtype_override: must be None: create shapes with the data type that indices should have.
+        name: name of the function; by default that of the last computed tensor among the parameters.
 
     Raises:
-        tilewright.ArgumentError: an input is missing among the parameters, or a parameter is no tensor.
+        tilewright.ArgumentError: an input is missing among the parameters, or a parameter is not a tensor.
     """
     if index_dtype_override is not None:
         raise ArgumentError.of(
@@ -476,7 +477,7 @@ def create_prim_func(
 
 
 def _check_variables(order: Sequence[ComputeOp | ExternOp], params: Sequence[Any]) -> None:
-    """Whatever a formula uses must be an index of it, a size of a tensor, or a parameter."""
+    """Refuse variables that are not an index of the formula, a size of a tensor, or a parameter."""
     known = {item for item in params if isinstance(item, _core.Var)}
     for tensor in (item for item in params if isinstance(item, Tensor)):
         for extent in tensor.shape:
@@ -506,7 +507,7 @@ def _function_name(tensors: Sequence[Tensor]) -> str:
 
 
 def _fresh(name: str, used: dict[str, int]) -> str:
-    """The name, with a number behind it where another block has it already."""
+    """Return the name, with a number appended if another block already has it."""
     count = used.get(name, 0)
     used[name] = count + 1
     return name if count == 0 else _fresh(f"{name}_{count}", used)
@@ -529,14 +530,14 @@ def _emit(op: ComputeOp | ExternOp, name: str) -> None:
 
 
 def _layout_free(order: Sequence[ComputeOp | ExternOp], params: list[Tensor]) -> dict[str, Any]:
-    """The attribute with the positions of the parameters whose layout may be changed."""
+    """Return the attribute with the positions of the parameters whose layout may be changed."""
     free = {tensor for op in order for tensor in op.attrs.get("layout_free_placeholders", ())}
     positions = [position for position, tensor in enumerate(params) if tensor in free]
     return {"layout_free_buffers": positions} if positions else {}
 
 
 def _producers_first(outputs: Sequence[Tensor]) -> list[ComputeOp | ExternOp]:
-    """All operations that the tensors need; an input that is no parameter is a mistake."""
+    """Return all operations that the tensors need, producers first; refuse inputs that are not parameters."""
     order: list[ComputeOp | ExternOp] = []
     done: set[int] = set()
     stack: list[tuple[Tensor, bool]] = [(tensor, False) for tensor in reversed(outputs)]

@@ -1,11 +1,11 @@
-"""How long kernels take, and which limit of the machine that is close to.
+"""Time kernels, and compare their time with the limits of the machine.
 
 Functions that are compared on one thread are timed alternately within one run (slices of a few milliseconds, A B C A B
-C ...), because the speed of a machine drifts; medians and quartiles are over slices, without those in which other
-programs took a processor away. Where too few are left, what counts of these is how long the thread had its processor.
-With several threads each has the machine to itself for all its slices: threads that another library leaves spinning
-would be timed with it. Kernels of ours are called from C++ in a row (:class:`KernelCalls`), so that their times are
-theirs and not Python's.
+C ...), because the speed of a machine drifts. Medians and quartiles are over slices, without those that other programs
+preempted. If too few remain, the CPU time of the thread counts in preempted slices. With several threads, each function
+is timed in consecutive slices, because spinning threads of another library would disturb the next function.
+Tilewright's kernels are called repeatedly from C++ (:class:`KernelCalls`), so that their times do not include Python's
+overhead.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def __getattr__(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Work:
-    """What one call computes and moves.
+    """Operations and memory traffic of one call.
 
     Attributes:
         flops: floating-point operations (a multiply-add is two).
-        bytes: compulsory traffic: each parameter read plus each one written, once.
-        dtype: the type that the operations are in.
-        exact: False when a size was only estimated; numbers made from it are marked with ``~``.
+        bytes: compulsory traffic: each parameter that is read and each one that is written counts once.
+        dtype: data type of the operations.
+        exact: False if a size was estimated; derived numbers are marked with ``~``.
     """
 
     flops: float
@@ -66,7 +66,7 @@ class Work:
     exact: bool = True
 
 
-#: what is known of a program that nobody has
+#: work of an unknown program
 NO_WORK = Work(0, 0)
 
 
@@ -75,13 +75,13 @@ class Timing:
     """Times of one kernel.
 
     Attributes:
-        seconds: per call, one number a slice.
-        work: what a call does.
-        threads: that the kernel could use.
+        seconds: seconds per call, one number for each slice.
+        work: work of a call.
+        threads: number of threads that the kernel could use.
         cold: whether the caches held other data before each call.
-        roof: the limit of the machine that binds, with the least time it allows.
-        disturbed: share of the slices in which other programs took a processor away. Where enough slices were not,
-            `seconds` are those alone.
+        roof: the binding limit of the machine, with the minimum time that it allows.
+        disturbed: fraction of the slices that other programs preempted. If there are enough others, `seconds` has only
+            these.
     """
 
     seconds: tuple[float, ...]
@@ -116,8 +116,8 @@ class Timing:
 
     @property
     def fraction(self) -> float:
-        """Speed as a share of the roof that binds. 1 means that no faster kernel exists on this machine. More means
-        that the roof was measured too low, twice, since something else ran."""
+        """Speed as a fraction of the binding limit. 1 means that no faster kernel exists on this machine. A larger
+        number means that the limit was measured too low, twice, because other programs were running."""
         return self.roof.seconds / self.median
 
     def __repr__(self) -> str:
@@ -151,8 +151,8 @@ class Timing:
 
 @explained
 def shared(disturbed: float) -> str:
-    """What other programs have to do with a time, by the share of the slices that they disturbed: ", contended", or how
-    many slices; "" where these are hardly any."""
+    """Return a remark on a time by the fraction of preempted slices: ", contended", or the number of slices; "" if
+    there are hardly any."""
     if disturbed > MOSTLY:
         return company(disturbed)
     return f", {disturbed:.0%} of the slices disturbed" if disturbed > HARDLY else ""
@@ -160,33 +160,34 @@ def shared(disturbed: float) -> str:
 
 @explained
 def company(disturbed: float) -> str:
-    """ ", alone" or ", contended", by the share of the slices that other programs disturbed; "" for between."""
+    """Return ", alone" or ", contended" by the fraction of slices that other programs preempted; "" for fractions
+    between."""
     if disturbed > MOSTLY:
         return ", contended"
     return ", alone" if disturbed <= HARDLY else ""
 
 
-#: shares of slices: what was disturbed more often was measured on a machine that others use, less often, alone
+#: fractions of preempted slices: above the first, a measurement is contended; below the second, it was alone
 MOSTLY, HARDLY = 0.5, 0.1
-#: slices that are enough to discard those that were disturbed
+#: number of undisturbed slices that is sufficient to discard the others
 _ENOUGH = 3
 
 
 @explained
 def format_seconds(seconds: float) -> str:
-    """Three digits and a unit: ``1.25 ms``."""
+    """Return three digits and a unit: ``1.25 ms``."""
     if seconds >= 999.5:
         return f"{seconds:.0f} s"
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         digits = f"{seconds / scale:.3g}"
-        if float(digits) >= 1:  # rounded: 999.9 us are 1 ms
+        if float(digits) >= 1:  # after rounding: 999.9 us are 1 ms
             return f"{digits} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
 
 
 @explained
 def work_of_arrays(args: Sequence[object]) -> Work:
-    """What is known of a call without its program: the bytes of its arrays; operations are given as none."""
+    """Return the work of a call without its program: the bytes of its arrays, and no operations."""
     arrays = [arg for arg in args if hasattr(arg, "nbytes")]
     dtypes = [str(getattr(array, "dtype", "float32")).removeprefix("torch.") for array in arrays]
     floats = [dtype for dtype in dtypes if "float" in dtype]
@@ -195,20 +196,20 @@ def work_of_arrays(args: Sequence[object]) -> Work:
 
 @explained
 def format_estimate(rate: float, work: Work) -> str:
-    """A rate, marked with ``~`` where the work was estimated."""
+    """Return a rate, marked with ``~`` if the work was estimated."""
     return f"{'' if work.exact else '~'}{rate:.1f}"
 
 
 @explained
 def format_share(fraction: float, work: Work) -> str:
-    """A share of a roof in percent, marked with ``!`` above 100."""
+    """Return a fraction of a limit in percent, marked with ``!`` above 100."""
     percent = round(100 * fraction)
     return f"{'' if work.exact else '~'}{percent} %{'!' if percent > 100 else ''}"
 
 
 @contextlib.contextmanager
 def limit_threads(threads: int) -> Iterator[None]:
-    """Tilewright's pool, and the pools of NumPy's BLAS and of OpenMP, use at most `threads` threads inside."""
+    """Limit Tilewright's pool, and the pools of NumPy's BLAS and of OpenMP, to `threads` threads inside the context."""
     from threadpoolctl import threadpool_limits
 
     before = _core.get_num_threads()
@@ -220,23 +221,23 @@ def limit_threads(threads: int) -> Iterator[None]:
         _core.set_num_threads(before)
 
 
-#: a call that takes longer is not repeated to warm up, nor more often than needed
+#: a longer call is not repeated for warm-up, nor more often than needed
 LONG_CALL_SECONDS = 0.25
 
 
 class KernelCalls:
-    """A kernel with its arguments, to be timed without what Python adds to a call."""
+    """A kernel with its arguments, timed without Python's overhead."""
 
     @explained
     def __init__(self, kernel: Kernel, args: Sequence[Any]) -> None:
         self._kernel, self._args = kernel, tuple(args)
 
     def __call__(self) -> None:
-        """One call, from Python."""
+        """Call the kernel once, from Python."""
         self._kernel(*self._args)
 
     def spend(self, calls: int) -> float:
-        """Seconds of so many calls in a row."""
+        """Return the seconds of several consecutive calls."""
         return _core.time_calls(self._kernel, calls, *self._args)
 
 
@@ -250,7 +251,7 @@ def _seconds_of(function: Callable[[], object], calls: int) -> float:
 
 
 def _seconds_of_a_call(function: Callable[[], object]) -> float:
-    """Roughly; also the warm-up."""
+    """Return the approximate seconds of a call; warms up the function."""
     calls = 1
     while True:
         spent = _seconds_of(function, calls)
@@ -260,10 +261,10 @@ def _seconds_of_a_call(function: Callable[[], object]) -> float:
 
 
 class InterleavedTimes(dict[str, tuple[float, ...]]):
-    """Seconds per call by name, one number a round.
+    """Seconds per call by name, one number for each round.
 
     Attributes:
-        disturbed: by name, the share of the slices in which other programs took a processor away.
+        disturbed: by name, the fraction of the slices that other programs preempted.
     """
 
     disturbed: Mapping[str, float]
@@ -282,35 +283,35 @@ class InterleavedTimes(dict[str, tuple[float, ...]]):
 
 @dataclass(frozen=True)
 class Slices:
-    """Seconds per call of functions that were timed alternately, one number a round, and the share of slices in which
-    other programs took a processor away; where enough rounds went without that, `seconds` are those alone."""
+    """Seconds per call of functions that were timed alternately, one number for each round, and the fraction of
+    preempted slices. If enough rounds were not preempted, `seconds` has only these."""
 
     seconds: dict[str, tuple[float, ...]]
     disturbed: dict[str, float]
 
 
 def _lost(threads: int) -> int:
-    """How often other programs took the processor of the calling thread away, or of any thread of this process."""
+    """Return how often other programs preempted the calling thread, or with several threads any thread of this
+    process."""
     return resource.getrusage(resource.RUSAGE_SELF if threads > 1 else resource.RUSAGE_THREAD).ru_nivcsw
 
 
 def _timed(function: Callable[[], object], calls: int, threads: int) -> tuple[float, float, bool]:
-    """Seconds of so many calls in a row: those that count, and those that went by; and whether other programs took the
-    processor away meanwhile. Then, of a function that works on the calling thread alone, those count in which it had
-    it."""
+    """Return the seconds of consecutive calls: those that count, and the wall-clock time; and whether other programs
+    preempted them. For a preempted function on one thread, CPU time counts."""
     before, waited = _lost(threads), _waited() if threads > 1 else 0.0
     of_thread, of_all = time.thread_time(), time.process_time()
     seconds = _seconds_of(function, calls)
     of_thread, of_all = time.thread_time() - of_thread, time.process_time() - of_all
     without = seconds - of_thread if threads == 1 else _waited() - waited
-    # The system itself takes a processor for some microseconds now and then.
+    # The operating system preempts a thread for some microseconds now and then, which does not count.
     lost = _lost(threads) > before and not without <= _TAKEN * seconds
     alone = threads == 1 and of_all - of_thread < _OTHERS * of_thread
     return (min(seconds, of_thread) if lost and alone else seconds), seconds, lost
 
 
 def _waited() -> float:
-    """Seconds that threads of this process were ready to run and had no processor; infinity where that is unknown."""
+    """Return the seconds that runnable threads of this process waited for a processor; infinity if unknown."""
     waited = 0
     try:
         for task in Path("/proc/self/task").iterdir():
@@ -320,9 +321,9 @@ def _waited() -> float:
     return waited * 1e-9
 
 
-#: share of a slice that other programs have to take before it counts as disturbed
+#: minimum fraction of a slice that other programs must take for it to count as disturbed
 _TAKEN = 0.01
-#: share of the time of a thread that others of the process may take beside it, as Python's own do
+#: fraction of a thread's time that other threads of the process, such as Python's own, may take
 _OTHERS = 0.05
 
 
@@ -335,18 +336,18 @@ def time_slices(
     before_each: Callable[[], object] | None = None,
     threads: int = 1,
 ) -> Slices:
-    """As :func:`time_interleaved`, and says what was disturbed.
+    """Time functions as :func:`time_interleaved` does, with the fractions of preempted slices.
 
     Args:
-        functions: what to time, by name; called without arguments.
-        rounds: how often each gets its turn.
-        budget: seconds for all of it.
+        functions: the functions by name; called without arguments.
+        rounds: number of slices of each function.
+        budget: seconds for all functions.
         before_each: called, untimed, before each call.
-        threads: that the functions work on.
+        threads: number of threads that the functions use.
     """
     first: dict[str, tuple[float, bool]] = {}
-    #: seconds of a call, of which a slice takes as many as fill it. The least of those seen: where other programs took
-    #: the processor away, slices would be short, and rivals with long ones would be interrupted more often.
+    #: seconds of a call, which determine the number of calls in a slice: the minimum of those measured. Preempted calls
+    #: would make slices short, and functions with long slices would be preempted more often.
     least: dict[str, float] = {}
     for name, function in functions.items():
         before = _lost(threads)
@@ -383,15 +384,16 @@ def time_interleaved(
     budget: float = 3.0,
     before_each: Callable[[], object] | None = None,
 ) -> InterleavedTimes:
-    """Seconds per call of each function, one number a round; rounds in which other programs took the processor away are
-    discarded where enough are left, and ``disturbed`` of what is returned says how many slices these were. Printed, it
-    is the medians, marked where they were contended.
+    """Time functions alternately; return the seconds per call of each, one number for each round.
+
+    Rounds that other programs preempted are discarded if enough others remain; ``disturbed`` of the result has their
+    fraction. The result prints as medians, marked if they were contended.
 
     Args:
-        functions: what to time, by name; called without arguments.
-        rounds: how often each gets its turn.
-        budget: seconds for all of it; at least three rounds are done. A function whose single call takes longer than a
-            quarter of a second has its first call as its only sample.
+        functions: the functions by name; called without arguments.
+        rounds: number of slices of each function.
+        budget: seconds for all functions; at least three rounds are run. A function whose single call takes longer than
+            a quarter of a second has its first call as its only sample.
         before_each: called, untimed, before each call (then a slice is one call): a cache flush.
     """
     turns = time_slices(functions, rounds=rounds, budget=budget, before_each=before_each)
@@ -407,15 +409,15 @@ def compare(
     rounds: int = 15,
     limits: Roofs | None = None,
 ) -> dict[str, Timing]:
-    """Times functions that do the same work: alternately on one thread, one after the other with several.
+    """Time functions with the same work: alternately on one thread, one after the other with several threads.
 
     Args:
-        functions: what to time, by name.
-        work: of each.
-        threads: that they work on.
-        cold: evict the caches before each call.
-        rounds: how often each is timed.
-        limits: of the device that they run on; by default, those of so many threads of this machine.
+        functions: the functions by name.
+        work: work of each function.
+        threads: number of threads that they use.
+        cold: whether to evict the caches before each call.
+        rounds: number of slices of each function.
+        limits: limits of the device that the functions run on; by default those of this machine with `threads` threads.
     """
     known = machine.roofs(threads) if limits is None else limits
     flush = machine.flush_caches if cold else None
@@ -437,7 +439,7 @@ def compare(
 
 @explained
 def ratio(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float]:
-    """How many times longer the first takes than the second: of the medians, and the middle half of the rounds."""
+    """Return the time of `first` relative to `second`: (low quartile, median, high quartile) over the rounds."""
     between = statistics.median(first) / statistics.median(second)
     ratios = sorted(a / b for a, b in zip(first, second, strict=False))
     if len(ratios) < 2:

@@ -1,1 +1,1 @@
-"""What all other modules share and what knows no programs: checks of arguments, messages, names, the machine."""
+"""Parts that all other packages share and that do not depend on programs: argument checks, messages, names, machine."""

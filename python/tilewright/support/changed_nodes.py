@@ -1,4 +1,4 @@
-"""Nodes that are as others but for some of their fields."""
+"""Copy nodes with some fields changed."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def fields_of(node: _core.Node) -> dict[str, object]:
 
 
 def with_fields(node: N, **changed: object) -> N:
-    """Return a node of the same kind, with these fields in place of its own."""
+    """Return a node of the same kind with some fields changed."""
     return type(node)(**(fields_of(node) | changed))

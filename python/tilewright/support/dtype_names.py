@@ -7,7 +7,7 @@ SCALARS = (
     *("float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"),
 )
 
-#: of vectors, with names of their own in scripts
+#: lanes of vector types that have names in scripts
 LANES = (2, 4, 8, 16, 32, 64)
 
 DTYPE_NAMES = (

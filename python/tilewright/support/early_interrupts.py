@@ -1,4 +1,4 @@
-"""Ctrl-C while libraries are imported and the command line is read: before a command has begun, and behind that."""
+"""Handle Ctrl-C while libraries are imported and the command line is parsed, before a command begins and after it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from collections.abc import Iterator
 
 
 def _end_at_once(number: int, frame: object) -> None:
-    # Imports drop a KeyboardInterrupt, or make another error of it; and who reads the command line says nothing.
+    # Imports drop a KeyboardInterrupt or turn it into another error, and the parser of the command line reports none.
     os.write(2, b"interrupted\n")
     os._exit(130)
 
 
 def begin() -> None:
-    """From now on Ctrl-C ends the process; where a host program has a handler of its own, that stays."""
+    """End the process at Ctrl-C from now on, unless a host program has its own handler."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end_at_once)
 
 
 def end() -> None:
-    """From now on Ctrl-C is a KeyboardInterrupt again."""
+    """Raise KeyboardInterrupt at Ctrl-C again."""
     if signal.getsignal(signal.SIGINT) is _end_at_once:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextlib.contextmanager
 def recognized() -> Iterator[None]:
-    """What Python and libraries made of a Ctrl-C inside is a KeyboardInterrupt again.
+    """Turn errors that Python and libraries made from a Ctrl-C inside this context back into a KeyboardInterrupt.
 
-    In the middle of an import that is any error: Python 3.11 says RuntimeError for what a class being made raises.
+    During an import, it can be any error: Python 3.11 raises RuntimeError for errors while a class is created.
     """
     try:
         yield

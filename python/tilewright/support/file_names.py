@@ -1,5 +1,4 @@
-"""Names of files that are not text: Python has them with halves of characters (lone surrogates), which UTF-8 does not
-have."""
+"""File names that are not valid UTF-8, which Python represents with lone surrogates."""
 
 from __future__ import annotations
 
@@ -10,19 +9,19 @@ from tilewright.errors import ArgumentError, ArgumentTypeError
 
 
 def printable(file: str) -> str:
-    """The name as messages show it, and as the core knows it."""
+    """Return the name in the form that messages and the core use."""
     return file if file.isascii() else file.encode(errors="backslashreplace").decode()
 
 
 def path_for_core(name: str, path: str | os.PathLike[str]) -> str:
-    """A path that the core is to open.
+    """Return a path as text for the core, which will open it.
 
     Args:
-        name: of the parameter.
+        name: name of the parameter.
         path: the argument.
 
     Raises:
-        tilewright.ArgumentError: it is no path, not one of UTF-8, or too long for one.
+        tilewright.ArgumentError: the argument is not a path, not valid UTF-8, or too long.
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str):

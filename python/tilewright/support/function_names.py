@@ -1,4 +1,4 @@
-"""The functions of a module by name, which is said by a string or by a GlobalVar."""
+"""The functions of a module by name; keys are strings or GlobalVars."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 
 class FunctionName(str):
-    """The name of a function, which says it as a GlobalVar does."""
+    """The name of a function with the attribute `name_hint` of a GlobalVar."""
 
     __slots__ = ()
 
     @property
     def name_hint(self) -> str:
-        """The name."""
+        """Return the name."""
         return str(self)
 
 
 class Functions(dict[Any, Any]):
-    """The functions of a module by their names, or by their GlobalVars."""
+    """The functions of a module by their names or GlobalVars."""
 
     def __init__(self, functions: Mapping[str, Any]) -> None:
         super().__init__((FunctionName(name), function) for name, function in functions.items())
@@ -30,7 +30,7 @@ class Functions(dict[Any, Any]):
         return super().__contains__(getattr(key, "name_hint", key))
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """The function of that name; `default` when there is none."""
+        """Return the function with a name; `default` if there is none."""
         return super().get(getattr(key, "name_hint", key), default)
 
     def __reduce__(self) -> tuple[Any, ...]:

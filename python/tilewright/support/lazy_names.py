@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first used."""
+"""Load names of a package when they are first used."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def lazy(package: str, names: Mapping[str, str], modules: Collection[str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package.
+    """Return the ``__getattr__`` of a package.
 
     Args:
-        package: its name.
+        package: name of the package.
         names: public name -> the module in the package that defines it.
-        modules: in the package.
+        modules: modules in the package.
     """
 
     def getattr_(name: str) -> Any:

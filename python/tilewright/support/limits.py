@@ -1,5 +1,4 @@
-"""Numbers and other things that a search is asked for, looked at before it begins: a wrong one is refused at once, by
-its name."""
+"""Validate numbers and other arguments before a search begins, with errors that name the argument."""
 
 from __future__ import annotations
 
@@ -17,24 +16,24 @@ __all__ = ["closest", "items", "kind", "of_kind", "positive", "seed", "whole", "
 
 T = TypeVar("T")
 
-#: the largest number that records hold
+#: the largest number that records can store
 MOST = 2**63 - 1
-#: candidates, results and the like in one list
+#: maximum number of candidates, results and similar items in a list
 MOST_ITEMS = 1_000_000
 
 
 def whole(name: str, value: Any, least: int, why: str = "", *, most: int = MOST) -> int:
-    """A whole number.
+    """Return the argument as an integer.
 
     Args:
-        name: of the parameter.
+        name: name of the parameter.
         value: the argument.
-        least: the smallest that makes sense; `why` says why.
-        why: a clause.
-        most: the largest.
+        least: minimum.
+        why: reason of the minimum, as a clause.
+        most: maximum.
 
     Raises:
-        tilewright.ArgumentError: it is no whole number, or out of bounds.
+        tilewright.ArgumentError: the value is not an integer, or out of bounds.
     """
     try:
         if isinstance(value, bool):
@@ -58,15 +57,15 @@ def _is_number(value: Any) -> bool:
 
 
 def positive(name: str, value: Any, no_limit: str = "None") -> float | None:
-    """A number above 0, or None for no limit.
+    """Return the argument as a positive number, or None for no limit.
 
     Args:
-        name: of the parameter.
+        name: name of the parameter.
         value: the argument.
-        no_limit: how it is said that there is none; options of commands are omitted.
+        no_limit: how callers express that there is no limit; "" for command-line options, which are omitted.
 
     Raises:
-        tilewright.ArgumentError: it is something else.
+        tilewright.ArgumentError: the value is not a positive number.
     """
     if value is None:
         return None
@@ -80,39 +79,39 @@ def positive(name: str, value: Any, no_limit: str = "None") -> float | None:
 
 
 def seed(value: Any, *, most: int = MOST) -> int:
-    """What candidates follow from.
+    """Return the argument as a seed.
 
     Raises:
-        tilewright.ArgumentError: it is no whole number, or out of bounds.
+        tilewright.ArgumentError: the value is not an integer, or out of bounds.
     """
     return whole("seed", value, 0, f"it is at least 0 and at most {most}", most=most)
 
 
 def kind(name: str, value: Any, kinds: Any, what: str, hint: str = "") -> None:
-    """Refuses what is of none of these classes.
+    """Refuse values that are not instances of one of the classes.
 
     Raises:
-        tilewright.ArgumentError: it is not; `what` says what it should be.
+        tilewright.ArgumentError: the value has another class; `what` describes what is expected.
     """
     if not isinstance(value, kinds):
         raise wrong_kind(name, value, what, hint)
 
 
 def wrong_kind(name: str, value: Any, what: str, hint: str = "") -> ArgumentTypeError:
-    """What is said of a parameter that was given something else than `what` says."""
+    """Return the error for an argument of a wrong type; `what` describes what is expected."""
     return ArgumentTypeError.of("arguments/kind", f"{name} is {value!r:.80}; it is {what}", hint)
 
 
 def items(name: str, given: Any, what: str) -> list[Any]:
-    """The items of a list or of something like it, which need not be as long as it says: what counts is what comes.
+    """Return the items of an iterable as a list, with a limit on their number; its length is not trusted.
 
     Args:
-        name: of the parameter.
+        name: name of the parameter.
         given: the argument.
-        what: the items are, in the plural.
+        what: description of the items, in the plural.
 
     Raises:
-        tilewright.ArgumentError: it is no such thing, or has no end.
+        tilewright.ArgumentError: the argument is not iterable, or has too many items.
     """
     try:
         each = None if isinstance(given, str | bytes) else iter(given)
@@ -127,16 +126,16 @@ def items(name: str, given: Any, what: str) -> list[Any]:
 
 
 def of_kind(what: str, kind: Any, kinds: Mapping[str, T], code: str) -> T:
-    """What a table has under the name of a kind.
+    """Return the entry of a table for a kind.
 
     Args:
-        what: what it has, such as "builder".
-        kind: the name that was given.
+        what: description of the entries, such as "builder".
+        kind: the requested kind.
         kinds: the table.
-        code: of the error.
+        code: code of the error.
 
     Raises:
-        tilewright.ArgumentError: it has nothing of that name.
+        tilewright.ArgumentError: the table has no such kind.
     """
     if isinstance(kind, str) and kind in kinds:
         return kinds[kind]
@@ -145,12 +144,12 @@ def of_kind(what: str, kind: Any, kinds: Mapping[str, T], code: str) -> T:
 
 
 def closest(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """What was perhaps meant by a name that is not known; all that is known where nothing is like it.
+    """Return a hint for an unknown name: similar known names, or all known names if none is similar.
 
     Args:
-        name: what was written.
-        known: what could have been written.
-        otherwise: how the known ones are listed, where not by their names.
+        name: the unknown name.
+        known: the known names.
+        otherwise: text that lists the known names, if not the names themselves.
     """
     names = list(dict.fromkeys(known))
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""The limits of the machine that this runs on, measured: peak arithmetic, and bandwidth of each level of memory."""
+"""Measured limits of this machine: peak arithmetic rate, and bandwidth of each level of memory."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tilewright import _core
 from tilewright.support.notes import announced
 from tilewright.support.wrong_arguments import explained
 
-#: how a target is given: its text, the same as a dict, or itself
+#: accepted forms of a target: its text, a dict, or a Target
 TargetLike = str | dict[str, Any] | _core.Target
 
 
 def is_for_device(target: TargetLike) -> bool:
-    """Return whether kernels of a target run on a device with memory of its own, launched by code of the host."""
+    """Return whether kernels of a target run on a device with its own memory, launched by host code."""
     return "gpu" in _core.Target(target).keys
 
 
 @dataclass(frozen=True)
 class Roof:
-    """A limit on one call: no kernel is faster than `seconds`, because of `name` (vector ports, L2, memory, ...)."""
+    """A limit on one call: no kernel takes less than `seconds`, because of `name` (vector ports, L2, memory, ...)."""
 
     name: str
     seconds: float
@@ -34,7 +34,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Level:
-    """A level of the memory hierarchy: what fits (bytes; 0 for memory) and how fast it is read (bytes per second)."""
+    """A level of the memory hierarchy: its capacity (bytes; 0 for memory) and read bandwidth (bytes per second)."""
 
     name: str
     capacity: int
@@ -46,11 +46,11 @@ class Roofs:
     """Measured limits for a number of threads, or of a device.
 
     Attributes:
-        threads: of the processor; 0 for a device.
-        peaks: operations per second by the dtype of what is multiplied or added; of "int8" and "bfloat16" those of dot
-            products, whose sums are wider, where the processor has instructions for them.
-        levels: from the fastest to the largest.
-        arithmetic: the name of the limit that `peaks` are.
+        threads: number of threads of the processor; 0 for a device.
+        peaks: operations per second by the data type of the operands. For "int8" and "bfloat16", those of dot-product
+            instructions with wider accumulators, if the processor has them.
+        levels: levels of memory, from the fastest to the largest.
+        arithmetic: name of the limit given by `peaks`.
     """
 
     threads: int
@@ -59,12 +59,12 @@ class Roofs:
     arithmetic: str = "vector ports"
 
     def binding(self, flops: float, traffic: float, dtype: str = "float32", *, cold: bool = False) -> Roof:
-        """The limit that binds a call of that many operations and bytes of compulsory traffic.
+        """Return the limit that binds a call with this number of operations and bytes of compulsory traffic.
 
-        The traffic runs at the speed of the smallest level that holds all of it; of memory when `cold`. (The roofline
-        of Williams, Waterman and Patterson, CACM 2009, with one ceiling for each cache level.) Of a type whose peak is
-        not known, a processor computes as many as of float32; a device may have units for products of it, so that its
-        memory alone is a limit.
+        The traffic runs at the bandwidth of the smallest level that holds all of it; of memory if `cold`. (The roofline
+        of Williams, Waterman and Patterson, CACM 2009, with one ceiling for each cache level.) A processor is assumed
+        to compute unknown data types at the rate of float32; a device may have special units for them, so that only its
+        memory is a limit.
         """
         level = next((x for x in self.levels if not cold and x.capacity >= traffic), self.levels[-1])
         otherwise = self.peaks["float32"] if self.threads else math.inf
@@ -75,13 +75,13 @@ class Roofs:
         return Roof(level.name, movement)
 
 
-#: of a machine that was not measured: no time falls below them
+#: limits of a machine that was not measured: they allow any time
 UNKNOWN_ROOFS = Roofs(0, {"float32": math.inf}, (Level("", 0, math.inf),), "")
 
 
 @explained
 def cpu_count(logical: bool = True) -> int:
-    """How many processors this process may use; with `logical` false, those of one core count once."""
+    """Return how many processors this process may use; if not `logical`, those of one core count once."""
     usable = os.sched_getaffinity(0)
     if logical:
         return len(usable)
@@ -92,29 +92,29 @@ def cpu_count(logical: bool = True) -> int:
 
 @explained
 def rate_unit(dtype: str) -> str:
-    """What a billion operations on a type in a second are called."""
+    """Return the unit of a billion operations per second on a data type."""
     return "GFLOP/s" if "float" in dtype else "Gop/s"
 
 
-#: seconds of rest before several threads are measured: OpenBLAS's threads go on spinning on the other cores for 2**28
-#: ticks of the time-stamp counter after a call (128 ms at 2.1 GHz), and would slow down whoever comes next
+#: seconds of rest before several threads are measured: OpenBLAS's threads spin on the other cores for 2**28 ticks of
+#: the time-stamp counter after a call (128 ms at 2.1 GHz), and would slow down the next measurement
 REST_SECONDS = 0.25
-#: what was found, by the number of threads, and how often it was measured
+#: measured limits by the number of threads, and how often they were measured
 _found: dict[int, tuple[Roofs, int]] = {}
-#: a machine whose limits are still exceeded then is not quiet enough to be measured
+#: maximum number of measurements: a machine that exceeds its limits even then is too noisy
 MOST_PROBES = 3
-#: the variable of the environment with a file in which the limits are kept for the processes that follow
+#: environment variable with a file that stores the limits for later processes
 KEPT = "TILEWRIGHT_ROOFS"
 
 
 def roofs(threads: int = 1) -> Roofs:
-    """Measures the limits (about a second, once a process and number of threads). More threads than there are cores
-    have those of the cores: they take turns.
+    """Return the limits, measuring them first (about a second, once per process and number of threads). More threads
+    than cores have the limits of the cores, which they share.
 
-    ``TILEWRIGHT_ROOFS=FILE`` in the environment keeps them in a file, from which later processes take them.
+    ``TILEWRIGHT_ROOFS=FILE`` in the environment stores them in a file, from which later processes read them.
 
-    Twice, since the speed of L2 depends on the pages that hold the memory: by 8 % from one time to the
-    next. Nothing else should be running: what shares the machine makes them too low.
+    They are measured twice, since the bandwidth of L2 depends on the physical pages: by 8 % between measurements. Other
+    programs should not run meanwhile, because they would make the limits too low.
     """
     threads = min(threads, cpu_count())
     if threads not in _found:
@@ -129,7 +129,7 @@ def roofs(threads: int = 1) -> Roofs:
 
 @explained
 def probe_again(threads: int = 1) -> Roofs:
-    """The limits after another look, because something was faster: of each, the highest ever seen."""
+    """Return the limits after another measurement, needed because a kernel exceeded them: the highest values so far."""
     threads = min(threads, cpu_count())
     before, count = _found.get(threads) or (roofs(threads), 1)
     if count < MOST_PROBES:
@@ -144,11 +144,11 @@ def _key(threads: int) -> str:
 
 @explained
 def kept(key: str, threads: int) -> Roofs | None:
-    """Return the limits that an earlier process measured, if the environment names a file that has them.
+    """Return the limits that an earlier process stored, if the environment names a file that has them.
 
     Args:
-        key: names the machine or device.
-        threads: of what was measured; 0 for a device.
+        key: name of the machine or device.
+        threads: number of threads; 0 for a device.
     """
     try:
         known = json.loads(Path(os.environ[KEPT]).read_text())[key]
@@ -162,7 +162,7 @@ def kept(key: str, threads: int) -> Roofs | None:
 
 @explained
 def keep(key: str, found: Roofs) -> None:
-    """Write limits to the file that the environment names, beside those of other machines and numbers of threads."""
+    """Store limits in the file that the environment names, beside those of other machines and numbers of threads."""
     if not (name := os.environ.get(KEPT)):
         return
     try:
@@ -171,7 +171,7 @@ def keep(key: str, found: Roofs) -> None:
         known = {}
     levels = [astuple(level) for level in found.levels]
     known[key] = {"peaks": found.peaks, "levels": levels, "arithmetic": found.arithmetic}
-    with contextlib.suppress(OSError):  # it is measured again
+    with contextlib.suppress(OSError):  # without the file, they are measured again
         part = Path(f"{name}.{os.getpid()}.part")
         part.write_text(json.dumps(known))
         part.replace(name)
@@ -191,7 +191,7 @@ def _probe(threads: int) -> Roofs:
         time.sleep(REST_SECONDS)
     raw = _core.measure_roofs(threads)
     host = _core.Target("native")
-    # Caches that belong to a core count once a core; the last level is shared.
+    # Private caches count once per core; the last level is shared.
     sizes = {"L1": host.l1_bytes * threads, "L2": host.l2_bytes * threads, "L3": host.l3_bytes}
     levels = [
         Level(n, size, raw[f"{n.lower()}_read"]) for n, size in sizes.items() if size and raw[f"{n.lower()}_read"]
@@ -208,5 +208,5 @@ def _probe(threads: int) -> Roofs:
 
 
 def flush_caches() -> None:
-    """Fills the caches with other data."""
+    """Fill the caches with other data."""
     _core.flush_caches()

@@ -1,4 +1,4 @@
-"""Notes of a compilation: what did not become fast, and why; and that it takes long."""
+"""Notes of a compilation: missed optimizations with reasons; and messages about long compilations."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from tilewright.support.user_lines import users_level
 if TYPE_CHECKING:
     from tilewright.kernel.kernel import Kernel
 
-#: of a function that is not in the database that was given
+#: code for a function that is not in the given database
 NO_RECORD = "compile/no-record"
-#: seconds after which a compilation says what it does
+#: seconds after which a long operation is announced
 PATIENCE = 3.0
 
 
 class PerformanceWarning(UserWarning):
-    """A program is correct, but something that was asked for did not come about: a loop is not vectorized or unrolled,
-    a buffer is not in registers, threads have no cores of their own, a database has no record."""
+    """A correct program lacks a requested optimization: a loop is not vectorized or unrolled, a buffer is not in
+    registers, threads have no cores of their own, or a database has no record."""
 
 
 class CostModelWarning(UserWarning):
-    """A search went on without its cost model, which failed."""
+    """A search continued without its cost model, which failed."""
 
 
 class ReferenceWarning(UserWarning):
-    """The reference function of a space computes something else than the program."""
+    """The reference function of a space computes other results than the program."""
 
 
 class Note(NamedTuple):
-    """Something about a kernel that its author may want to know.
+    """An observation about a kernel for its author.
 
     Attributes:
-        code: what it is about, for programs: ``"lower/not-vectorized"``, ``"lower/not-unrolled"``,
-            ``"lower/not-in-registers"`` and ``"lower/not-aligned"`` (the program asks for it), ``"lower/scalar-loop"``
-            (a serial loop that gains nothing, or that cannot, from vectors), ``"lower/unproved-parallel"`` (a parallel
-            loop whose iterations are not proved to be independent, or threads of a device that write where data say),
-            ``"lower/one-thread"`` (one thread of a device runs a loop), ``"codegen/scalar-call"`` (a function that is
-            called number by number), ``"compile/no-rule"`` (a function that nobody has scheduled, and no rule does),
-            ``"compile/one-thread"`` (sums that heuristics leave to one thread),
+        code: the kind of observation, for programs: ``"lower/not-vectorized"``, ``"lower/not-unrolled"``,
+            ``"lower/not-in-registers"`` and ``"lower/not-aligned"`` (the program requests it), ``"lower/scalar-loop"``
+            (a serial loop that cannot be vectorized, or would not gain), ``"lower/unproved-parallel"`` (a parallel loop
+            whose iterations are not proved to be independent, or threads of a device that write to data-dependent
+            positions), ``"lower/one-thread"`` (one thread of a device runs a loop), ``"codegen/scalar-call"`` (a
+            function that is called for single elements), ``"compile/no-rule"`` (an unscheduled function that no
+            heuristic schedules), ``"compile/one-thread"`` (sums that heuristics leave to one thread),
             ``"compile/heuristic-failed"`` (a function that runs unscheduled since its heuristic schedule failed),
-            ``"compile/no-record"`` (a function that the database given knows nothing of).
-        function: the function that it is in.
+            ``"compile/no-record"`` (a function without a record in the given database).
+        function: name of the function.
         message: what happened, and why.
-        where: the line of the script that it is about, ``"file.py:12"``: of the loop, or what it was made of, of the
-            block, or of the buffer; empty where none is.
+        where: line of the script, ``"file.py:12"``: of the loop or its source, of the block, or of the buffer; "" if
+            none.
     """
 
     code: str
@@ -66,7 +66,7 @@ class Note(NamedTuple):
 
     @property
     def asked(self) -> bool:
-        """Whether the program asks for what it did not get."""
+        """Whether the program requests the missed optimization."""
         return self.code in (
             "lower/not-vectorized",
             "lower/not-unrolled",
@@ -77,7 +77,7 @@ class Note(NamedTuple):
 
 
 def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:
-    """The notes of a report, what the program asks for first."""
+    """Return the notes of a report, requested optimizations first."""
     notes = [
         Note(note["code"], note["function"], note["message"], note.get("where", "")) for note in report.get("notes", ())
     ]
@@ -91,12 +91,13 @@ def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:
 def note_heuristics(
     kernels: Iterable[Kernel], failed: Mapping[str, str], serial: Mapping[str, Iterable[str]] = MappingProxyType({})
 ) -> None:
-    """Adds to the reports of kernels that they run unscheduled since a heuristic failed, and what one thread computes.
+    """Add notes to the reports of kernels: functions that run unscheduled since a heuristic failed, and blocks that run
+    in one thread.
 
     Args:
-        kernels: of one module.
-        failed: with what, by the names of kernels.
-        serial: what to say of blocks that are left to one thread, by the names of kernels.
+        kernels: kernels of one module.
+        failed: errors of heuristics, by the names of kernels.
+        serial: notes on blocks that run in one thread, by the names of kernels.
     """
     for kernel in kernels:
         if not kernel.report:
@@ -109,7 +110,7 @@ def note_heuristics(
 
 
 def warn_of_failed_heuristic(name: str, failed: str) -> None:
-    """A Python warning that a search has the unscheduled program where a heuristic was to schedule it."""
+    """Warn that a search uses the unscheduled program because a heuristic failed."""
     warnings.warn(f"{name}: {_failed_heuristic(failed)}", PerformanceWarning, users_level())
 
 
@@ -121,14 +122,14 @@ def _failed_heuristic(failed: str) -> str:
 
 
 def warn(notes: tuple[Note, ...]) -> None:
-    """A Python warning for everything that the program asks for and did not get."""
+    """Warn of every missed optimization that the program requests."""
     for note in notes:
         if note.asked:
             warnings.warn(str(note), PerformanceWarning, users_level())
 
 
 def warn_of_threads(threads: int) -> None:
-    """A Python warning where there are fewer cores than threads."""
+    """Warn if there are fewer cores than threads."""
     cores = _core.Target("native").num_cores
     if threads > cores:
         text = (
@@ -139,7 +140,7 @@ def warn_of_threads(threads: int) -> None:
 
 @contextlib.contextmanager
 def announced(what: str) -> Iterator[None]:
-    """Says on standard error what is being done once it has lasted `PATIENCE` seconds."""
+    """Print to standard error what is being done if it takes longer than `PATIENCE` seconds."""
     done = threading.Event()
 
     def watch() -> None:

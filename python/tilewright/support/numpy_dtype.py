@@ -1,4 +1,4 @@
-"""NumPy's types for ours."""
+"""NumPy equivalents of data types."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tilewright.errors import ArgumentError
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """NumPy's dtype for one of ours; those of low precision are ml_dtypes'.
+    """Return NumPy's dtype for a data type; low-precision ones are from ml_dtypes.
 
     Raises:
-        tilewright.ArgumentError: a vector type.
+        tilewright.ArgumentError: the data type is a vector type.
     """
     if lanes_of(dtype)[1] > 1:
         raise ArgumentError.of(
@@ -31,6 +31,6 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
 
 
 def lanes_of(dtype: str) -> tuple[str, int]:
-    """The type of the lanes, and how many there are: 1 for a scalar."""
+    """Return the data type of the lanes, and their number: 1 for a scalar."""
     found = re.fullmatch(r"(.*)x(\d+)", dtype)
     return (found[1], int(found[2])) if found else (dtype, 1)

@@ -1,4 +1,4 @@
-"""What had other names in earlier versions: modules, which may also have those of TVM, and names in them."""
+"""Earlier names of modules, which may also be those of TVM, and of names in modules."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Sequence
 from types import ModuleType
 
-#: by folder: the modules in it that stood beside the folders until version 0.1. What is imported or was pickled under
-#: such a name is the module in the folder
+#: by folder: modules that were outside of folders until version 0.1. An import or a pickle with such a name refers to
+#: the module in the folder
 _MOVED = {
     "cli": ["user_script"],
     "database": ["origins", "postgres_store", "record_lines", "records", "workload_lines"],
@@ -56,7 +56,7 @@ MOVED = {
     "tilewright.named_functions": "tilewright.meta_schedule.named_functions",
     "tilewright.meta_schedule.cost_model": "tilewright.cost_model",
     "tilewright.meta_schedule.feature_extractor": "tilewright.cost_model.feature_extractor",
-    # TVM's name, which says nothing about what it holds.
+    # TVM's name, which does not describe the module.
     "tilewright.meta_schedule.utils": "tilewright.meta_schedule.derived",
 }
 
@@ -68,14 +68,14 @@ RENAMED = {
 
 
 def renamed(owner: str, name: str) -> str:
-    """Return the name of what had another one in an earlier version, and warn that the earlier one will go.
+    """Return the present name for an earlier name, with a deprecation warning.
 
     Args:
         owner: the module or the class, a key of :data:`RENAMED`.
-        name: what was asked for and is not there.
+        name: the earlier name.
 
     Raises:
-        AttributeError: it had no such name.
+        AttributeError: there was no such name.
     """
     from tilewright.support.user_lines import users_level  # loads the core, which importing the package does not
 
@@ -87,30 +87,30 @@ def renamed(owner: str, name: str) -> str:
 
 
 class Loader(importlib.abc.Loader):
-    """Gives a module that exists under another name."""
+    """Load a module that exists under another name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._spec: importlib.machinery.ModuleSpec | None = None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """The module itself, not a copy: what one name sees, the other sees too."""
+        """Return the module itself, not a copy, so that both names share its state."""
         module = importlib.import_module(self._name)
         self._spec = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Ran already; the import system has put its own spec over the module's."""
+        """Restore the module's spec, which the import system has replaced; the module is already initialized."""
         module.__spec__ = self._spec
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds modules that have moved, by themselves or with the folder that they are in."""
+    """Find modules that have moved, alone or with their folder."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of the module that has moved from that name; None for all other names."""
+        """Return the spec of the module that had this name; None for all other names."""
         if not fullname.startswith("tilewright."):
             return None
         folder = fullname
@@ -122,7 +122,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 def install() -> None:
-    """Make the earlier names importable. Python would find files in a folder that has moved under its earlier name,
-    too, and load them twice: so it is asked later."""
+    """Make the earlier names importable. The finder comes first, because Python would also find files of a moved folder
+    under its earlier name and load them twice."""
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder())

@@ -1,4 +1,4 @@
-"""Targets in a ``with``, as scripts of TVM have them: refused, since here nothing depends on a current target."""
+"""Refuse targets in a ``with`` statement, as in scripts of TVM: nothing depends on a current target here."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def _refuse(self: Target, *ignored: Any) -> NoReturn:
     )
 
 
-# The class is the core's; both names are looked up before either is called.
+# The class belongs to the core. Python looks up both methods before it calls one.
 setattr(Target, "__enter__", _refuse)  # noqa: B010
 setattr(Target, "__exit__", _refuse)  # noqa: B010

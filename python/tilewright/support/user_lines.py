@@ -1,4 +1,4 @@
-"""The user's own lines: which one an error comes from, and how it is shown."""
+"""Find and render the user's line that caused an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewright import _core
 from tilewright.errors import ArgumentError, Error, ScheduleError
 from tilewright.support.file_names import printable
 
-#: this package, Python's own library, and what is installed beside it
+#: folders of this package, Python's standard library, and installed packages
 NOT_THE_USERS = (
     Path(__file__).parents[1],
     *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")),
@@ -20,19 +20,19 @@ NOT_THE_USERS = (
 
 
 def render_line(file: str, line: int, column: int, end_column: int) -> str:
-    """The line with its number, and carets below what is meant; columns count from 1."""
+    """Return the line with its number, and carets under the columns, which are counted from 1."""
     known = printable(file)
-    if known != file:  # the core cannot read it
+    if known != file:  # the core cannot open such a file
         _core.register_source(known, "".join(linecache.getlines(file)))
     return _core.render_span(_core.intern_span(known, line, column, line, end_column)).rstrip("\n")
 
 
 def last_raise(error: BaseException) -> BaseException:
-    """The exception, whose traceback begins at the last time that it came to the function that asks.
+    """Return the exception with a traceback that begins at its last arrival in the calling function.
 
-    Python puts what is new in front of the traceback that an exception has, so that of an object which is raised again
-    and again grows without end, and everything that looks at it becomes slower. What stays is also where an exception
-    was raised at first that came from another thread.
+    Python prepends to the traceback of an exception each time it is raised, so that the traceback of an object that is
+    raised repeatedly grows without limit and becomes slow to process. The location where an exception from another
+    thread was first raised is kept.
     """
     at = first = error.__traceback__
     while at is not None and at.tb_next is not None:
@@ -43,9 +43,9 @@ def last_raise(error: BaseException) -> BaseException:
 
 
 def place_of(error: BaseException) -> str:
-    """The innermost line of the user's own that an exception comes from, with carets below what was at work there.
+    """Return the innermost line of the user's code that an exception comes from, with carets; "" if there is none.
 
-    Empty when its traceback holds none: lines of Tilewright and of installed packages do not count.
+    Lines of Tilewright and of installed packages do not count.
     """
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
@@ -60,7 +60,7 @@ def place_of(error: BaseException) -> str:
 
 
 def users_level() -> int:
-    """The `stacklevel` of a warning that its caller gives, so that it names the line that called this package."""
+    """Return the `stacklevel` with which a warning names the line that called this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(str(NOT_THE_USERS[0])):
         level, frame = level + 1, frame.f_back
@@ -68,11 +68,11 @@ def users_level() -> int:
 
 
 def said_of(error: BaseException) -> str:
-    """What was raised, and the innermost line of the user's own that it comes from, where its text does not show that
-    already; its hint stays the last line."""
+    """Return the text of an exception and the innermost line of the user's code that caused it, unless the text shows
+    that line already. A hint remains the last line."""
     try:
         said = f"{type(error).__name__}: {error}"
-    except Exception:  # of a class that cannot say its text
+    except Exception:  # from a class whose __str__ fails
         said = type(error).__name__
     place = place_of(error)
     if not place or _where(place) in said:
@@ -82,16 +82,16 @@ def said_of(error: BaseException) -> str:
 
 
 def _where(place: str) -> str:
-    """File and line, as the first line of a place says them."""
+    """Return file and line from the first line of a rendered location."""
     return place.split("\n", 1)[0].rpartition(":")[0]
 
 
 def with_place(error: Error, within: str = "") -> str:
-    """The text of an error, with the user's line that led to it where the text does not show that already.
+    """Return the text of an error, with the user's line that caused it unless the text shows that line already.
 
     Args:
         error: the error to report.
-        within: what of the user's it happened in, such as "the space 'tiles'".
+        within: description of the user's part that it happened in, such as "the space 'tiles'".
     """
     text = str(error)
     place = place_of(error) if isinstance(error, (ScheduleError, ArgumentError)) else ""

@@ -1,8 +1,7 @@
 """Turn the TypeError of a bound function into an ArgumentTypeError that names the argument.
 
-The binding knows only that no signature fits, and its message lists signatures and types. The module table of the core
-passes every such failure to :func:`explain`, so that users see what they passed, what the function takes, and what they
-perhaps meant.
+The binding reports only that no signature matches, and lists signatures and types. The module table of the core passes
+every such failure to :func:`explain`, which reports the arguments, the accepted types, and similar names.
 """
 
 from __future__ import annotations
@@ -21,30 +20,30 @@ from tilewright import _core
 from tilewright.errors import ArgumentError, ArgumentTypeError, Error
 from tilewright.support.dtype_names import DTYPE_NAMES
 
-#: The code of the error: wrong types, a keyword that no signature has, a text that is no data type.
+#: codes of errors: wrong types, an unknown keyword, a text that is not a data type
 TYPES, KEYWORD, DTYPE = "arguments/types", "arguments/keyword", "arguments/dtype"
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: what counts as a number of a type
+#: abstract classes of the numbers that a parameter of a type accepts
 _NUMBERS: dict[Any, type] = {int: numbers.Integral, float: numbers.Real, complex: numbers.Complex}
 _PACKAGES = re.compile(r"\b(tilewright\.(_core|ir|schedule)(\.script)?|collections\.abc|typing)\.")
 
 
 def explain(text: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Error:
-    """The error for a call that no signature fits.
+    """Return the error for a call that no signature matches.
 
     Args:
-        text: what the binding says: the name, the signatures, the types.
-        args: the positional arguments, `self` included.
-        keywords: the others.
+        text: message of the binding: the name, the signatures, the types.
+        args: positional arguments, including `self`.
+        keywords: keyword arguments.
     """
     for value in [*args, *keywords.values()]:
         if isinstance(value, _core.Expr):
             try:
                 _core.const(value)
-            except Error as error:  # a tree of numbers that no type holds
+            except Error as error:  # an expression of numbers that no data type can hold
                 return error
     called, signatures, has_self = parse_signatures(text)
     if called in ("__init__", "__new__") and args:
@@ -78,7 +77,7 @@ def parse_signatures(text: str) -> tuple[str, list[str], bool]:
 
 
 def _unknown_keyword(called: str, names: Sequence[Sequence[str]], keywords: Mapping[str, Any]) -> Error | None:
-    """Return the error of a keyword that no signature has; None where there is none."""
+    """Return the error for a keyword that no signature has; None if all are known."""
     every = list(dict.fromkeys(name for some in names for name in some))
     unknown = next((keyword for keyword in keywords if keyword not in every), None)
     if unknown is None:
@@ -90,7 +89,7 @@ def _unknown_keyword(called: str, names: Sequence[Sequence[str]], keywords: Mapp
 def _unknown_dtype(
     called: str, names: Sequence[Sequence[str]], args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> Error | None:
-    """Return the error of a text that was passed as a data type and is not one; None where there is none."""
+    """Return the error for a text that was passed as a data type and is not one; None if there is none."""
     for value in _dtypes(names, args, keywords):
         if not _core.is_dtype(value):
             return _error(DTYPE, called, f"'{value}' is not a data type", _did_you_mean(value, DTYPE_NAMES))
@@ -106,9 +105,9 @@ def _wrong_types(called: str, signatures: Sequence[str], args: Sequence[Any], ke
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, whose errors say which arguments it was called with where one is not what the signature says.
+    """Decorate a function so that errors name the arguments whose types do not match the signature.
 
-    What fails although all arguments are of their types stays as it is, such as in code of the user's own.
+    Other errors, such as those from the user's code, are not changed.
     """
 
     @functools.wraps(function)
@@ -128,7 +127,7 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, which says what was perhaps meant by a keyword that it does not have; nothing else is changed."""
+    """Decorate a function so that an unknown keyword raises an error that suggests similar ones."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -145,8 +144,8 @@ def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
 def unexpected_arguments_error(
     function: Callable[..., Any], error: Exception, keywords: Mapping[str, Any]
 ) -> ArgumentTypeError:
-    """Return the error of a call that Python could not even begin: what was perhaps meant by a wrong keyword, else what
-    Python says, and what the function takes."""
+    """Return the error for a call that does not match the signature: a suggestion for an unknown keyword, or Python's
+    message, and the signature."""
     signature, called = _signature(function), _called(function)
     takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     unknown = next((name for name in keywords if name not in signature.parameters and not takes_any), None)
@@ -157,7 +156,7 @@ def unexpected_arguments_error(
 
 
 def no_program(what: str, given: object) -> ArgumentError:
-    """The error where something else was given for a program; `what` says what can be done with which ones."""
+    """Return the error for an argument that is not a program; `what` describes the accepted programs."""
     message = f"{what}, not {type(given).__name__}"
     hint = ""
     if isinstance(given, FunctionType):
@@ -170,14 +169,14 @@ def _called(function: Callable[..., Any]) -> str:
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    """What callers pass: without `self`, and short."""
+    """Return the signature as callers see it: without `self`, and with short types."""
     shown = inspect.signature(function)
     own = [p.replace(annotation=p.empty) for name, p in shown.parameters.items() if name != "self"]
     return shown.replace(parameters=own, return_annotation=shown.empty)
 
 
 def _begins(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
-    """Whether a call has a value for each parameter and a parameter for each value: else Python does not begin it."""
+    """Whether each parameter has a value and each value a parameter, as Python requires."""
     try:
         inspect.signature(function).bind(*args, **keywords)
     except TypeError:
@@ -186,7 +185,7 @@ def _begins(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping
 
 
 def _takes(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
-    """Whether all arguments are of the types that the signature says."""
+    """Whether all arguments have the types of the signature."""
     signature = inspect.signature(function)
     given = signature.bind(*args, **keywords).arguments
     for name, value in given.items():
@@ -203,7 +202,7 @@ def _takes(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[
 
 
 def _type_of(annotation: Any, function: Callable[..., Any]) -> Any:
-    """What an annotation stands for; any type where its names are there for type checkers alone."""
+    """Return the type of an annotation; any type if its names exist only for type checkers."""
     try:
         return eval(annotation, inspect.unwrap(function).__globals__) if isinstance(annotation, str) else annotation
     except Exception:
@@ -211,9 +210,9 @@ def _type_of(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of a type as annotations say it; what cannot be decided counts as such.
+    """Whether a value has the type of an annotation; undecidable cases count as true.
 
-    Numbers of NumPy are numbers. Of collections, but not of iterators, each item is looked at.
+    NumPy's numbers are numbers. The items of collections, but not of iterators, are checked.
     """
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is None or hint in _NUMBERS:
@@ -257,7 +256,7 @@ def _kinds(args: Sequence[Any], keywords: Mapping[str, Any]) -> str:
 
 
 def _dtypes(names: Sequence[Sequence[str]], args: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[str]:
-    """The texts that were passed as a type."""
+    """Yield the texts that were passed as a data type."""
     for name in ("dtype", "type_annotation"):
         positions = {some.index(name) for some in names if name in some}
         values = [args[p] for p in positions if p < len(args)]
