@@ -1,18 +1,20 @@
-// Copies with the axes of a block as indices: what reindex, reindex_cache_read and reindex_cache_write have in common.
+// Copies with the axes of a block as indices: shared by reindex, reindex_cache_read and reindex_cache_write.
 #pragma once
 
 #include "schedule/cache.h"
 
 namespace tilewright::schedule {
 
-/// The indices of the one element of the buffer that each instance of a block touches, by loads and stores only. CODE
-/// where the block holds other blocks, touches several elements, or says so otherwise than by its axes.
+/// Returns the indices of the one element of the buffer that each instance of a block touches, by loads and stores
+/// only. Refuses with CODE if the block contains blocks, touches several elements, or its indices depend on more than
+/// its axes.
 Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& buffer, const char* code);
 
-/// Positions of the axes that the indices speak of, in the order of the block.
+/// Returns the positions of the axes that occur in the indices, in the order of the block.
 std::vector<size_t> axes_used(const Block& block, const std::vector<Expr>& indices);
 
-/// CODE unless the indices are in bounds for all values of the axes, because a copy accesses every one of them.
+/// Refuses with CODE unless the indices are in bounds for all values of the axes, because a copy accesses every one of
+/// them.
 Status check_inside(const Place& block, const std::vector<Expr>& indices, const Ref<Buffer>& buffer, const char* code);
 
 /// A loop around the block, or something that the block defines inside.
@@ -21,7 +23,7 @@ bool is_foreign(const Place& block, const Ref<Var>& v);
 /// Returns a box that contains all elements of the buffer that such a copy touches.
 arith::Box box_of_axes(const Block& block, const std::vector<Expr>& indices);
 
-/// The block with `indices` of the cache in place of its element of the original.
+/// Returns the block with the cache at `indices` in place of the original's element.
 Ref<Block> at_element(const Ref<Block>& block, const Ref<Buffer>& original, const Ref<Buffer>& cache,
                       const std::vector<Expr>& indices);
 
@@ -34,8 +36,8 @@ struct Element {
 Ref<Block> copying_block(std::vector<Ref<IterVar>> axes, Element from, Element to, std::string name,
                          const Expr& guard = {});
 
-/// The element that stands for the axes of a block, those at these positions: what a block has done of it says which
-/// values of the axes it has run over, with all its reductions.
+/// Returns the region of an array with one element for each combination of these axes: dependences on it show which
+/// values of the axes a block has run over, with all its reductions.
 Ref<BufferRegion> axes_as_region(const Block& block, const std::vector<size_t>& positions);
 
 /// A cache of which a block's axes say the indices, and how to copy between it and the original.
@@ -52,8 +54,8 @@ struct AxisCacheCodes {
 };
 Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, const std::string& storage_scope,
                              const IndexMap& map, const AxisCacheCodes& codes);
-/// The loops of the block below `outside` that its axes need, with names of their own, around the block that copies.
-/// CODE where that is not all that says whether an instance runs.
+/// Returns the loops of the block below `outside` that its axes need, with new variables, around the block that copies.
+/// Refuses with CODE if other loops or conditions decide whether an instance runs, too.
 Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& cache, bool into_cache, const char* code,
                             Ref<Block>* made);
 

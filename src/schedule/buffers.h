@@ -10,14 +10,14 @@ namespace tilewright::schedule {
 /// ("read" or "write", position). CODE when the block touches none such.
 Result<Ref<Buffer>> touched_buffer(TouchedBuffer& chosen, const Place& block, const std::string& code);
 
-/// Whether it is a parameter of the function.
+/// Whether the buffer is a parameter of the function.
 bool is_parameter(const State& state, uint32_t func, const Ref<Buffer>& buffer);
 
 /// The function with the new body; a parameter is replaced in its signature too.
 Plan with_buffer(const State& state, uint32_t func, const Ref<Buffer>& before, const Ref<Buffer>& after,
                  Ref<Block> root);
 
-/// For rewrite(): a load or a store of `before` as one of `after`, at the indices that `moved` makes of its own.
+/// Callback of rewrite(): turns a load or a store of `before` into one of `after`, at the indices `moved(indices)`.
 template <class Access, class Moved>
 Ref<Access> moved_access(const Ref<Access>& old, Rewriter& walk, const Ref<Buffer>& before, const Ref<Buffer>& after,
                          Moved&& moved) {

@@ -7,12 +7,13 @@
 
 namespace tilewright::schedule {
 
-/// Which of the regions is meant. CODE when there is no such position, or no single buffer of that name.
+/// Returns the position of the region that the index names. Refuses with CODE if there is no such position, or if not
+/// exactly one region has a buffer of that name.
 Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<BufferRegion>>& regions,
                                 const Place& block, const std::string& what, const std::string& code);
 
-/// Which of the block's reads or writes is meant: whether it is a read, and its position. A name or a buffer: among the
-/// writes first.
+/// Finds the region that the user means: whether it is a read, and its position. A name or a buffer is searched among
+/// the writes first.
 Result<std::pair<bool, int64_t>> touched_position(const TouchedBuffer& buffer, const Place& block,
                                                   const std::string& code);
 
@@ -32,7 +33,8 @@ Result<CachedAccess> cached_read(const State& state, BlockRV block, const Buffer
 Result<CachedAccess> cached_write(const State& state, BlockRV block, const BufferIndex& index,
                                   const std::string& storage_scope, const CachedAccessCodes& codes);
 
-/// CODE unless all statements of the scope around the block are in blocks, or cannot touch what a copy touches.
+/// Refuses with CODE unless all statements of the scope around the block are in blocks, or cannot touch the memory of a
+/// copy.
 Status require_only_blocks(const Place& block, int scope, const char* code);
 
 /// Some block allocates the buffer: it is neither a parameter nor a view.
@@ -44,15 +46,16 @@ struct CopyPlace {
   int near;   ///< the statement to stand next to
   bool after;
 
-  /// Right in the body of the scope: the region copied there does not vary, and the copy can be as small as it.
+  /// Whether the location is in the body of the scope, outside of loops: the copied region does not vary there, so the
+  /// copy can be as small as the region.
   bool is_direct(const Tree& tree) const;
 };
-/// Before or after all statements of a block, but inside of the constants that it declares around them.
+/// Location before or after all statements of a block, but inside of the constants that it declares around them.
 CopyPlace start_of(const Tree& tree, int scope);
 CopyPlace end_of(const Tree& tree, int scope);
 /// Before the first of these blocks, in the innermost sequence that it shares with the block `from` before it.
 CopyPlace before_first(const Tree& tree, int scope, int from, const std::vector<int>& blocks);
-/// Some loop of the scope runs both of them, and more than once.
+/// Whether a loop of the scope with several iterations contains both blocks.
 bool share_a_loop(const Tree& tree, int scope, int a, int b);
 
 struct Copy {
@@ -65,14 +68,14 @@ struct Copy {
   Expr chosen;               ///< selected elements: an index in terms of `chosen_by` for each dimension; null: all
   std::vector<Expr> chosen_by;
 
-  /// The original in indices of the cache: what readers of the cache may want of it.
+  /// Returns the region of the whole original in indices of the cache, for readers of the cache.
   arith::Region whole() const;
   /// Whether the cache has the layout of the original, so that pointers can be redirected to it.
   bool same_layout() const;
 };
 
-/// Another buffer that the children of the scope use for the same memory: a view of this one or of what it is a view
-/// of. Null if there is none.
+/// Returns another buffer that the children of the scope use for the same memory: a view of this buffer, or of the
+/// buffer that this one is a view of. Null if there is none.
 Ref<Buffer> other_name(const Tree& tree, int scope, const Ref<Buffer>& buffer);
 /// CODE where there is one.
 Status require_one_name(const Place& block, int scope, const Ref<Buffer>& buffer, const char* code,
@@ -94,20 +97,21 @@ std::optional<Written> written_or_chosen(const Tree& tree, int writer, const Ref
 /// The copy is of what was written only.
 void choose_elements(Copy& copy, const Written& written, const Ref<BufferRegion>& write);
 
-/// A new buffer BUFFER_SCOPE for a region of the original; `compact`: as small as the region, which must not vary then.
+/// Makes a buffer named BUFFER_SCOPE for a region of the original. `compact`: it is as small as the region, which must
+/// not vary.
 Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Region region, bool compact);
 /// Loops ax0, ax1, ... around a block that copies element by element.
 Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made);
-/// The block with accesses to the original replaced: what it reads, what it writes, or both. Its views of the original
-/// become views of the cache; pointers follow where the layout is the same.
+/// Replaces accesses to the original in the block's reads, writes, or both. Views of the original become views of the
+/// cache; pointers are replaced if the layout is the same.
 Ref<Block> redirect(const Ref<Block>& block, const Copy& copy, bool reads, bool writes);
-/// The changed block with the original axes. Loads in the domains of axes are not part of the block's read regions, so
-/// a copy of these regions may not contain what they read.
+/// Returns the changed block with the axes of the block before. Loads in the domains of axes are not part of the
+/// block's read regions, so a copy of these regions may not contain their elements.
 Ref<Block> with_axes_of(const Ref<Block>& before, const Ref<Block>& changed);
 
 /// The block, or one inside, uses the buffer's pointer other than by loads and stores.
 bool uses_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer);
-/// None of these blocks uses the pointer of the original, unless the copy has the layout of the original.
+/// Checks that none of these blocks uses the pointer of the original, unless the copy has the layout of the original.
 Status check_pointers(const Tree& tree, const std::vector<int>& blocks, const Copy& copy, const char* code);
 /// Why the outermost block around `scope` inside of which the buffer is written might leave elements of it without a
 /// value that the scope declares to read, though only a condition keeps it from reading them: a copy reads all of them.

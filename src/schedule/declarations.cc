@@ -42,7 +42,7 @@ Ref<T> without_marks(const Ref<T>& root) {
   });
 }
 
-/// The function of the first block or loop that the instruction speaks of.
+/// Returns the function of the first block or loop in the inputs of the instruction.
 std::optional<uint32_t> function_of(const State& state, const Instruction& instruction) {
   std::optional<uint32_t> found;
   for_each_handle(instruction, [&](HandleKind kind, uint32_t number) {

@@ -1,4 +1,5 @@
-// Several changes to a function's statements, made in one walk. What no change touches comes back as the same pointer.
+// Collects changes to a function's statements and makes them in one walk. Statements without a change keep their
+// pointers.
 //
 //   TreeEdit edit(tree);
 //   edit.replace(loop, outer_nest);

@@ -55,8 +55,8 @@ Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependen
   return {};
 }
 
-/// Iterations of a parallel loop own buffers in main memory, which all threads share: what a loop around it becomes may
-/// matter, and who else shares a loop inside. Lanes inside keep buffers to their iteration.
+/// Whether iterations of a parallel loop may come to share a buffer in main memory, which they owned: if that loop is
+/// around this one, or inside of it. Lanes inside keep buffers to their iteration.
 bool may_share(const Tree& tree, int at, ForKind kind) {
   bool allocated = std::any_of(tree.blocks().begin(), tree.blocks().end(), [&](int block) {
     const auto& own = tree.block_at(block).alloc_buffers;

@@ -1,11 +1,11 @@
-// Saying who runs the iterations of a loop: what parallel, vectorize and bind have in common.
+// Changes the kind of a loop: shared by parallel, vectorize and bind.
 #pragma once
 
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {
 
-/// The codes of the refusals, by what stands against it.
+/// Codes of the refusals, by obstacle.
 struct ExecutionCodes {
   const char *bare_statement, *other_block, *reduction, *write, *read;
 };

@@ -1,5 +1,5 @@
-// Formats that schedules know by name. What a format does to a program is said in Python (tilewright/sparse/), which
-// registers one function for all of them.
+// Formats that schedules know by name. Python (tilewright/sparse/) implements the effect of a format on a program, and
+// registers one function for all formats.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Whether the init of a reduction runs wherever a step of it does (analysis/skipped_init.h): what takes a reduction
-// apart, or puts a block around it, would begin it with what the memory held before.
+// Checks that the init of a reduction runs wherever a step of it does (analysis/skipped_init.h). Otherwise, splitting
+// the reduction or putting a block around it would start it with the old contents of memory.
 #pragma once
 
 #include "schedule/primitive.h"

@@ -16,7 +16,7 @@ namespace tilewright::schedule {
 
 namespace {
 
-/// `store`: what the body of the block comes down to, if to one.
+/// `store`: the only store of the block's body, or null.
 Result<Assignment> assignment_in(const Place& place, const BufferStore* store, const char* code) {
   const Block& block = place.block();
   if ((*place.tree)[place.at].scope == analysis::Tree::kNone) {

@@ -26,7 +26,7 @@ Result<NestedAssignment> nested_assignment_of(const Place& block, const char* co
 /// index is anything else, or an axis of more than one value is missing or occurs twice.
 std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const std::vector<Expr>& indices);
 
-/// Axes in terms of the indices of an access; axes of one value are that value.
+/// Returns the axes in terms of the indices of an access; an axis with one value has this value.
 VarMap bind_axes(const Block& block, const std::vector<Ref<Var>>& axes, const std::vector<Expr>& indices);
 
 /// The way from the element that a block touches, at indices that are one to one in its axes, back to the axes. Nothing
@@ -34,7 +34,7 @@ VarMap bind_axes(const Block& block, const std::vector<Ref<Var>>& axes, const st
 std::optional<arith::InvertedMap> invert_access(const Block& block, const std::vector<Expr>& indices,
                                                 arith::Analyzer& analyzer);
 
-/// Axes in terms of the element that is touched.
+/// Returns the axes in terms of the indices of an element.
 VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::vector<Expr>& element,
                arith::Analyzer& analyzer);
 
@@ -42,8 +42,8 @@ VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::ve
 /// where all blocks that write it, be they opaque, have run for good before.
 std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block);
 
-/// Refuses a value that comes into an index, a bound of a loop or a binding of the consumer and might leave its type
-/// there: where `made` stores it, data wrap; there, they must not (docs/meaning.md).
+/// Refuses a value that becomes part of an index, a loop bound or a binding of the consumer and might overflow there.
+/// Data wrap where `made` stores the value, but index arithmetic must not (docs/meaning.md).
 Status check_wraps_nowhere(const Place& producer, const Assignment& made, int consumer, const char* code);
 
 /// The copying block, where data selects what is copied: that data is read too.

@@ -52,7 +52,7 @@ Ref<IterVar> spatial_axis(const Ref<Var>& loop_var, const Expr& extent) {
   return make<IterVar>({range_of(cast(axis.dtype(), extent)), axis, IterType::kDataPar, ""});
 }
 
-/// A nest over the elements of the new buffer with one block in it; `where` gets the loops' variables.
+/// Returns a nest over the elements of the new buffer with one block in it; `where` gets the loops' variables.
 template <class Where, class Body>
 Stmt element_block(const PaddedLayout& layout, const std::string& name, Where&& where, Body&& body) {
   Elements elements(layout);

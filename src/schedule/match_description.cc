@@ -167,7 +167,7 @@ class Matcher {
 
   // ---- expressions
 
-  /// An expression of the description in terms of the program.
+  /// Returns an expression of the description in terms of the program.
   Expr said(const Expr& e) const { return substitute(e, values_); }
 
   static bool is_index(const Expr& e) {
@@ -319,7 +319,7 @@ class Matcher {
   }
   static std::string brief(const Expr& e) { return analysis::brief(e); }
 
-  /// Depends on what runs inside of the block, other than loops of one iteration.
+  /// Whether the expression depends on loops inside of the block that have several iterations.
   bool moves(const Expr& e) const {
     return uses_any_var(e, [&](const Ref<Var>& v) {
       return !units_.contains(v) &&

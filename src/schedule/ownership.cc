@@ -11,8 +11,9 @@ namespace {
 
 bool is_shared(const For& loop) { return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding; }
 
-/// Whether anything can change: a parallel loop runs several times, else nobody asks what its iterations find in their
-/// buffers (of threads, the scope of a buffer decides); or a shared loop is a copy of one that was there.
+/// Whether buffers may be lost. A parallel loop inside of a serial one runs several times; otherwise nothing depends on
+/// the old contents of its buffers. A loop may also be a copy of an old one. For threads, the scope of a buffer
+/// decides.
 bool may_lose_buffers(const Tree& before, const Tree& after) {
   for (int at : after.concurrent_loops()) {
     if (!is_shared(after.for_at(at))) continue;

@@ -35,7 +35,7 @@ Status require_zero_start(const Place& place, const char* code);
 /// Requires that nothing that runs in `outer` (the loop, or one around it) changes memory that the bounds of the loop
 /// read.
 Status require_kept_bounds(const Place& outer, const Place& place, const char* code);
-/// The text names a scope of memory, which a copy of a buffer of the block is to be in.
+/// Requires that the text names a memory scope for a copy of a buffer of the block.
 Status require_memory_scope(const std::string& scope, const Place& block, const char* code);
 
 /// Handles to the blocks at these positions.

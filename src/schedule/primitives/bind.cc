@@ -27,7 +27,7 @@ namespace {
 
 constexpr ExecutionCodes kBindCodes = {"bind/P1", "bind/P2", "bind/P3", "bind/P4", "bind/P5"};
 
-/// Loops with one axis, one inside of the other, mean the same threads.
+/// Nested loops with the same thread axis mean the same threads.
 Status check_threads(const Ref<Block>& root, const Ref<Var>& loop_var) {
   const Tree& tree = Tree::of(root);
   int loop = tree.loop(loop_var);

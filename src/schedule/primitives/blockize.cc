@@ -49,7 +49,7 @@
 namespace tilewright::schedule {
 namespace {
 
-/// The axes of a new block: what they are bound to outside.
+/// Axes of a new block, with their bindings.
 struct OuterAxes {
   std::vector<Ref<IterVar>> axes;
   std::vector<Expr> values;
@@ -61,7 +61,7 @@ bool uses_loop(const Expr& e, const arith::IterDomains& loops) {
   });
 }
 
-/// One block with the loops that are going to be inside of the new block around it.
+/// One block with the loops that will be inside of the new block around it.
 class Division {
  public:
   /// `top`: the outermost statement that goes inside.
@@ -79,7 +79,7 @@ class Division {
     }
   }
 
-  /// Divides axes and condition. `shared`: axes of the new block that another block has asked for already.
+  /// Divides axes and condition. `shared`: axes of the new block that another block already needs.
   Status run(OuterAxes& shared) {
     const BlockRealize& realize = *tree_.realize_at(block_);
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
@@ -181,7 +181,7 @@ class Division {
   using Regions = std::vector<Ref<BufferRegion>>;
   const Block& block() const { return tree_.block_at(block_); }
 
-  /// With the axes in terms of the new ones.
+  /// Returns the block with its axes in terms of the new ones.
   Ref<Block> substituted(const Ref<Block>& old) {
     Stmt result = rewrite(
         Stmt(substitute(old, axis_values_)),
@@ -204,7 +204,7 @@ class Division {
     }
     return changed ? make<Access>(std::move(copy), access.span()) : access;
   }
-  /// Only what speaks of the new axes: the rest stays as it was written.
+  /// Simplifies terms with the new axes only; other terms keep their form.
   Expr simple(const Expr& e) {
     if (!e.dtype().is_scalar() || !e.dtype().is_integral()) return e;
     bool mine = uses_any_var(e, [&](const Ref<Var>& v) {
@@ -221,7 +221,7 @@ class Division {
                           .thread_tag = old->thread_tag});
   }
 
-  /// The axis of the new block at this position, perhaps one that another block has with the same value.
+  /// Returns the axis of the new block at this position, which may be the axis of another block with the same value.
   Ref<Var> outer_axis(const Ref<IterVar>& axis, size_t position, Ref<Range> dom, const Expr& value, OuterAxes& shared) {
     if (is_const_int(dom->extent, 1) && position < shared.axes.size() && same(shared, position, axis, dom, value)) {
       outer_axes_.push_back(shared.axes[position]);
@@ -363,8 +363,8 @@ class Division {
     return Ok{};
   }
 
-  /// Axes that stay outside as they were are inside of their domains where the block runs: of its condition the new
-  /// block has what speaks of the outer loops alone, and perhaps not all of that; and it runs where inner loops do not.
+  /// Checks that axes which stay outside unchanged are within their domains. The condition of the new block contains
+  /// only terms of outer loops, and the block also runs if inner loops have no iteration.
   Status check_domains(const BlockRealize& realize) {
     const bool runs = inner_loops_run();
     if (is_true(inner_condition_) && runs) return Ok{};
@@ -424,7 +424,7 @@ class Division {
     return term;
   }
 
-  /// The condition inside where the reductions of the new block begin, as its init does.
+  /// Returns the condition inside at the start of the reductions of the new block, where its init runs.
   Expr condition_at_start(const std::vector<int>& loops) const {
     VarMap begun;
     for (const Ref<IterVar>& axis : outer_axes_) {
@@ -506,7 +506,7 @@ Ref<Block> around(std::string name, const OuterAxes& outer, Stmt init, Stmt body
   return make<Block>(std::move(block));
 }
 
-/// Loops that go inside are known inside only: their ranges must not speak of outer loops, nor threads be the same.
+/// Checks the ranges of loops that go inside: they must not depend on loops outside, and thread axes must differ.
 Status check_ranges(const Tree& tree, int top, const std::vector<int>& loops) {
   if (auto obstacle = analysis::why_no_block_around(tree, top))
     return refuse("blockize/P1", *obstacle, "blockize the outer one of the two, or before the inner one is bound");
