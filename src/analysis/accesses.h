@@ -1,5 +1,5 @@
-// Every access to memory in a piece of program: what is touched, and under which circumstances. The one walk for all
-// who ask.
+// Visits every access to memory in a part of a program, with the loops, blocks and conditions around it. All analyses
+// of accesses use this walk.
 //
 //   for i in range(16):                      an access to A, [i + 1], that reads; around it: the loop i over [0, 15],
 //     if i < 15:                             the condition i < 15
@@ -70,7 +70,7 @@ struct Access {
   const std::vector<Expr>* indices() const;
   /// The condition on lanes of a load or store; null for none.
   Expr mask() const;
-  /// It may not happen, or not as often as the loops around it run, inside of the innermost block.
+  /// Whether the access may not happen, or not as often as the loops around it run, inside of the innermost block.
   bool is_conditional() const;
 };
 
@@ -85,7 +85,7 @@ void for_each_access(const NodeRef& root, Nested nested, const OnAccess& found);
 
 // ---- what stands around ----------------------------------------------------------------------------------------
 
-/// Those inside of the innermost block.
+/// Returns the surroundings inside of the innermost block.
 Surroundings inside_block(Surroundings around);
 const Block* innermost_block(Surroundings around);
 /// Loops, lets and axes as variables that run.

@@ -28,7 +28,7 @@ const T* as(const NodeBase* node) {
   return node->kind == KindOf<T>::kind ? &static_cast<const NodeOf<T>*>(node)->data : nullptr;
 }
 
-/// All accesses of one innermost block that follow one another.
+/// Consecutive accesses in one innermost block.
 struct Use {
   const Block* block;
   Path path;
@@ -50,7 +50,7 @@ bool owns(const NodeBase* node, const NodeRef& buffer) {
                               [&](const Def<Buffer>& own) { return own == buffer; });
 }
 
-/// Who accesses the buffers that blocks allocate, and where.
+/// Accesses to the buffers that blocks allocate, by block.
 class BufferUses : public Memo::Fact {
  public:
   explicit BufferUses(const Stmt& body) {
@@ -85,7 +85,7 @@ class BufferUses : public Memo::Fact {
   }
 
   const std::vector<Ref<Buffer>>& declared() const { return declared_; }
-  /// Null for a buffer that is allocated elsewhere or not accessed.
+  /// Returns the uses of a buffer; null if it is allocated elsewhere or not accessed.
   const Uses* find(const NodeRef& buffer) const {
     auto it = uses_.find(buffer);
     return it == uses_.end() || it->second.list.empty() ? nullptr : &it->second;
@@ -99,7 +99,7 @@ class BufferUses : public Memo::Fact {
       return std::find(it->second.begin(), it->second.end(), loop_var) != it->second.end();
     });
   }
-  /// In the tree of the function.
+  /// Returns the position of the block in the tree of the function.
   int position(const Block* block) const {
     auto it = positions_.find(block);
     return it == positions_.end() ? Tree::kNone : it->second;
@@ -199,7 +199,7 @@ class LocationFinder {
     return locations;
   }
 
-  /// Null for a buffer that is allocated elsewhere or not accessed.
+  /// Returns the location of a buffer; null if it is allocated elsewhere or not accessed.
   NodeRef location_of(const Ref<Buffer>& buffer) const {
     const Uses* uses = uses_.find(buffer);
     return uses ? place(buffer, *uses).location : NodeRef();
@@ -210,7 +210,7 @@ class LocationFinder {
     return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding || &loop == concurrent_;
   }
 
-  /// Each instance stores all that the block declares of the buffer.
+  /// Whether each instance stores all elements of the buffer that the block declares.
   bool sets_all(int at, const NodeRef& buffer) const {
     const Ref<Block> block = tree_->block_ref(at);
     if (replaces_view(*block, buffer)) return true;

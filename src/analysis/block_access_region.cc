@@ -106,8 +106,8 @@ class Detector {
            analyzer_.can_prove_equal(a.max, b.max);
   }
 
-  /// Where data select the first element, it is kept as the block says it: what is rewritten alike can be compared,
-  /// two ways to say the same index of a load cannot always.
+  /// Keeps the first element as the block states it, if data select it. Equal statements can be compared; two forms of
+  /// the same load index cannot always.
   void keep_starts(Box& box, const arith::Region& region, const arith::Domains& domains) {
     VarMap starts;
     for (const auto& [loop_var, set] : domains) {
@@ -134,8 +134,7 @@ class Detector {
     if (range.defined() && effect_of(range->extent) != Effect::kPure) set = arith::IntSet::of_range(range_of(extent));
   }
 
-  /// Where an index comes from floats, nothing says between which bounds it stays: that counts as the whole dimension
-  /// too.
+  /// Replaces an index that comes from floats by the whole dimension, as its bounds are unknown.
   void widen_floats(arith::IntSet& set, const Expr& extent) {
     Ref<Range> range = set.to_range(analyzer_);
     bool floats = false;

@@ -20,7 +20,7 @@ struct BlockAccess {
 };
 
 BlockAccess block_access_region(const Ref<Block>& block);
-/// By the analysis for all blocks alone, which agrees with the shorter one for usual blocks.
+/// Uses the general analysis, which agrees with the shorter one for common blocks.
 BlockAccess found_access_region(const Ref<Block>& block);
 
 /// The region, with the whole extent of dimensions whose bounds load what `writes` change: inside of a block with these

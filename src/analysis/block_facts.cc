@@ -33,7 +33,7 @@ class Examine {
     for (const Ref<IterVar>& axis : block->iter_vars) {
       if (!axis->dom.defined()) continue;
       analyzer_.bind(axis->var, axis->dom);
-      // Nothing is accessed where a domain is empty.
+      // A block with an empty domain accesses nothing.
       const Expr& extent = axis->dom->extent;
       if (!const_int(extent) && effect_of(extent) == Effect::kPure) analyzer_.assume(ge(extent, one(extent.dtype())));
     }
@@ -88,7 +88,7 @@ class Examine {
     return false;
   }
 
-  /// From axes and regions alone.
+  /// Classifies the block by its axes and declared regions alone.
   void believe() {
     bool apart = true;
     Regions own;
@@ -433,8 +433,8 @@ class Examine {
     });
   }
 
-  /// In a buffer that the block writes, an instance reads only the elements that it writes itself: those of no other
-  /// one, where it declares more than it touches.
+  /// Checks that in a buffer which the block writes, an instance reads only elements that it writes itself. If it
+  /// declares more than it touches, it must not read elements of other instances.
   bool check_own_accesses() {
     Regions results;
     for (const Ref<BufferRegion>& write : block_->writes) {
@@ -598,8 +598,9 @@ class Examine {
     return true;
   }
 
-  /// Each store is element = element (op) value, with one op per buffer, and nothing else in the body reads what the
-  /// block writes: no value, condition, index or binding. Or all is done by one block inside that is so.
+  /// Checks that each store is element = element (op) value, with one op per buffer, and that nothing else in the body
+  /// reads what the block writes: no value, condition, index or binding. Alternatively, one block inside does all of
+  /// this.
   bool check_commutative() {
     bool good = true;
     int stores = 0, loads = 0, blocks = 0;
@@ -645,7 +646,7 @@ bool is_at_one_of(const BufferLoad& load, const Regions& regions) {
   });
 }
 
-/// Each instance writes one element, which its data-parallel axes select, each by being an index.
+/// Whether each instance writes one element that its data-parallel axes select, each axis being an index.
 bool selects_by_axes(const Block& block, const Ref<BufferRegion>& write) {
   return std::all_of(block.iter_vars.begin(), block.iter_vars.end(), [&](const Ref<IterVar>& axis) {
     auto names_it = [&](const Ref<Range>& r) { return r->min == axis->var; };

@@ -28,26 +28,27 @@ class BlockFacts : public Memo::Fact {
  public:
   /// A fact of the block alone, worked out once.
   static const BlockFacts& of(const Ref<Block>& block);
-  /// By the analysis for all blocks alone, which agrees with the shorter one for usual blocks.
+  /// Uses the general analysis, which agrees with the shorter one for common blocks.
   static BlockFacts examined(const Ref<Block>& block);
 
   BlockRole role = BlockRole::kOther;
   /// The reduction combines values in any order with the same result (but for rounding).
   bool commutative = true;
-  /// It does so by a block inside or by a tensor intrinsic: its steps cannot be taken apart any further.
+  /// Whether a block inside or a tensor intrinsic does the work, so that its steps cannot be split further.
   bool compound = false;
-  /// If kOther: it adds to elements that its reduction axes select, and its other axes keep apart whatever these are,
-  /// as vj does in C[R[vp], vj] += A[vp, vj]. Loops that drive the other axes alone run in any order.
+  /// For kOther: whether it adds to elements that its reduction axes select, and its other axes separate instances
+  /// whatever these elements are, as vj does in C[R[vp], vj] += A[vp, vj]. Loops that drive the other axes alone run in
+  /// any order.
   bool scatters = false;
-  /// If kOther: the condition that fails, "it reads and writes 'C' at different elements". If kUpdate: what may keep
-  /// its value; empty for what accumulates.
+  /// For kOther: the condition that fails, such as "it reads and writes 'C' at different elements". For kUpdate: what
+  /// may keep its value; empty for blocks that accumulate.
   std::string why;
-  /// Why the regions that the block declares are not known to hold all that it accesses; empty if they are.
+  /// Reason why the declared regions may not contain all accesses; empty if they do.
   std::string undeclared;
-  /// If `undeclared`: all else is known, and what it says is that the block uses pointers of buffers that it declares.
-  /// A step that takes the declarations for granted has to say so: "block 'B' touches of 'A' what it declares".
+  /// If `undeclared` is not empty: the rest is proved, and the block uses pointers of buffers that it declares. A step
+  /// that relies on the declarations reports this text: "block 'B' touches of 'A' what it declares".
   std::string trusted;
-  /// For each declared write: each instance stores to all of it.
+  /// For each declared write: whether each instance stores all of it.
   std::vector<bool> writes_all;
   /// The regions whose values from before the block uses: what it reads, and what it writes only in part.
   std::vector<Ref<BufferRegion>> takes;

@@ -18,7 +18,7 @@ bool has_affine_binding(const Tree& tree, int block) {
       .ok();
 }
 
-/// All that the producers write below `from`, as far as their union is known to be a box.
+/// Returns the union of all regions that the producers write below `from`, if it is known to be a box.
 std::optional<arith::Box> provided(const Tree& tree, int from, const std::vector<int>& producers,
                                    const Ref<Buffer>& buffer, arith::Analyzer& analyzer) {
   std::optional<arith::Box> all;

@@ -9,7 +9,7 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Null for a pointer to memory that no buffer of the program names.
+/// Returns the memory of an access; null for a pointer to memory without a buffer.
 NodeRef memory_of(const Access& access) {
   if (access.pointer.defined()) return NodeRef(access.pointer);
   const Ref<BufferRegion> region = access.region();

@@ -27,7 +27,7 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Nothing but loops, and what changes no control flow, stands between; or conditions too.
+/// Whether only loops and statements without control flow are between the two; with `or_conditions`, also conditions.
 bool only_loops_between(const Tree& tree, int from, int block, bool or_conditions) {
   for (int at = tree[block].parent; at != from; at = tree[at].parent) {
     const Kind kind = tree[at].node->kind;
@@ -232,7 +232,7 @@ std::optional<arith::Box> produced_over_axes(const BlockRealize& realize, const 
     const arith::IntSet& reached = (*box)[i];
     bool whole = arith::proves_subset(arith::IntSet::of_range(axis->dom), reached, analyzer);
     if (!reached.is_bounded() || (is_reduction_axis(axis) && !whole)) return std::nullopt;
-    // Where a condition leaves no value of the axis, nothing is reached: a region that does not move does not say so.
+    // If a condition leaves no value of the axis, nothing is reached. A region without the axis does not show that.
     const bool shows = std::any_of(write->region.begin(), write->region.end(),
                                    [&](const Ref<Range>& r) { return uses_var(r->min, axis->var); });
     if (!shows && !is_true(realize.predicate) && !analyzer.can_prove(le(reached.min, reached.max))) return std::nullopt;
@@ -374,8 +374,8 @@ Side side_of(const Tree& tree, int block, std::vector<int> loops, const std::vec
   return side;
 }
 
-/// Where each thread has its own copy of the buffer, loops of the two sides that are bound to one axis run on the same
-/// threads, each of which finds what itself has written.
+/// If each thread has its own copy of the buffer, loops of both sides with the same thread axis run on the same
+/// threads, and each thread finds what it has written itself.
 void unite_threads(const Tree& tree, const Ref<Buffer>& buffer, Side& writer, Side& reader) {
   std::erase_if(writer.loops, [&](int at) {
     const For& one = tree.for_at(at);
@@ -384,7 +384,7 @@ void unite_threads(const Tree& tree, const Ref<Buffer>& buffer, Side& writer, Si
     auto other = std::find_if(reader.loops.begin(), reader.loops.end(),
                               [&](int loop) { return thread_axis(tree.for_at(loop)) == axis; });
     if (other == reader.loops.end()) return false;
-    // Both count as constant: the writer's variable stands for the thread.
+    // Both loop variables are constant: the writer's stands for the thread.
     const Ref<Var>& own = tree.for_at(*other).loop_var;
     if (structural_equal(one.min, tree.for_at(*other).min) &&
         structural_equal(one.extent, tree.for_at(*other).extent)) {
@@ -402,7 +402,7 @@ bool depends_on(const Side& side, const For& loop) {
   return std::any_of(values.begin(), values.end(), depends) || depends(side.realize().predicate);
 }
 
-/// With those of the outer loops that the block depends on.
+/// Returns the outer loops that the block depends on, followed by the loops of the side.
 std::vector<int> with_outer(const Tree& tree, const std::vector<int>& outer, const Side& side) {
   std::vector<int> loops;
   for (int at : outer) {
@@ -412,7 +412,7 @@ std::vector<int> with_outer(const Tree& tree, const std::vector<int>& outer, con
   return loops;
 }
 
-/// These loops for arith/digits.h, if it knows them; false where it does not.
+/// Adds these loops to `counters`; false if arith/digits.h does not handle one of them.
 bool count_loops(const Tree& tree, const std::vector<int>& outer, const Side& side, arith::Counters& counters) {
   auto add = [&](const For& loop) { return arith::add_counter(counters, loop.loop_var, loop.min, loop.extent); };
   for (int at : outer) {
@@ -496,7 +496,7 @@ bool completes_chosen(const Flow& flow, const Ref<BufferRegion>& write, const st
          reads_only_chosen(flow.tree, flow.second, write, has->chosen);
 }
 
-/// Where all iterations of the loops `joined` around both write before any reads.
+/// Returns why a read may not be covered, if all iterations of the loops `joined` write before any of them reads.
 std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>& joined) {
   const Tree& tree = flow.tree;
   const BlockRealize &writer = flow.writer.realize(), &reader = flow.reader.realize();
@@ -508,7 +508,7 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
     analyzer.bind(tree.for_at(at).loop_var, tree.for_at(at).min, tree.for_at(at).extent);
   }
   assume_runs_around(analyzer, tree, flow.lca);
-  // Else nothing is read.
+  // Assume that the reader runs: otherwise nothing is read.
   assume_runs(analyzer, tree, reader_loops);
   assume_all(outer_condition(reader.predicate, inputs_of(tree, reader_loops)), analyzer);
   for (const Ref<BufferRegion>& read : flow.regions) {
@@ -689,7 +689,7 @@ bool grows_with_iterations(const Tree& tree, const std::vector<int>& loops, cons
   return true;
 }
 
-/// Why a condition that skips the first iterations may let another step run before that of the init.
+/// Returns why a condition that skips the first iterations may let another step run before that of the init.
 std::optional<Obstacle> why_begun_late(const Tree& tree, int block, const std::vector<int>& loops,
                                        arith::Analyzer& analyzer) {
   const BlockRealize& realize = *tree.realize_at(block);
@@ -709,7 +709,7 @@ std::optional<Obstacle> why_begun_late(const Tree& tree, int block, const std::v
   return std::nullopt;
 }
 
-/// Why a step of the reduction might run before the one that runs the init. `loops`: those that drive the axes.
+/// Returns why a step of the reduction might run before the one that runs the init. `loops`: those that drive the axes.
 std::optional<Obstacle> why_not_begun_first(const Tree& tree, int from, int block, const std::vector<int>& loops) {
   const BlockRealize& realize = *tree.realize_at(block);
   arith::Analyzer analyzer;

@@ -28,7 +28,7 @@ struct Obstacle {
 std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int block);
 /// Whether nothing else stands there.
 bool is_unconditional(const Tree& tree, int from, int block);
-/// As inputs of an iteration map, and as domains over which a region is relaxed.
+/// Returns loops as inputs of an iteration map, and as domains for relaxing a region.
 arith::IterDomains inputs_of(const Tree& tree, const std::vector<int>& loops);
 arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops);
 /// The loops of one iteration, and the only values of their variables, in terms of the other loops.
@@ -81,29 +81,29 @@ arith::Box touched(const BlockRealize& realize, const Ref<BufferRegion>& region,
 arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, const arith::Region& exists,
                     const Tree& tree, const std::vector<int>& loops, arith::Analyzer& analyzer);
 
-/// Why the regions of `buffer` that `consumer` reads might not all be complete, written by `producer` in the same
-/// iteration of the loops around both, or by threads that share the buffer (threads.h). Nothing if they are. `exists`:
-/// what there is to read of the buffer, its shape if empty; a buffer that stands for part of another one is to hold all
-/// that is read of that.
+/// Returns why the regions of `buffer` that `consumer` reads might not all be complete, written by `producer` in the
+/// same iteration of the loops around both, or by threads that share the buffer (threads.h). Nothing if they are.
+/// `exists`: what there is to read of the buffer, its shape if empty; a buffer that stands for part of another one is
+/// to hold all that is read of that.
 std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
                                         const arith::Region& exists = {});
 
-/// Why `later` might store elsewhere in `buffer` than `earlier` has just done, in the same iteration of the loops
-/// around both. Nothing if it only stores over that.
+/// Returns why `later` might store elsewhere in `buffer` than `earlier` has just done, in the same iteration of the
+/// loops around both. Nothing if it only stores over that.
 std::optional<Obstacle> why_not_overwritten(const Tree& tree, int earlier, int later, const Ref<Buffer>& buffer);
 
-/// Why what `block` reads might not be complete when it runs: of each buffer that blocks of the scope write, the writer
-/// is one complete or reduction block, or a complete one and an update of it, and covers what is read.
+/// Returns why what `block` reads might not be complete when it runs: of each buffer that blocks of the scope write,
+/// the writer is one complete or reduction block, or a complete one and an update of it, and covers what is read.
 std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block);
 
-/// Why a step of the block's reduction might run before its init while the loops below `from` run: the value from
-/// before would be read, and then forgotten. Loops that drive no axis repeat steps, each after the init.
+/// Returns why a step of the block's reduction might run before its init while the loops below `from` run: the value
+/// from before would be read, and then forgotten. Loops that drive no axis repeat steps, each after the init.
 std::optional<Obstacle> why_init_not_first(const Tree& tree, int from, int block);
 
-/// Why the reduction of a block might go wrong in another order of loops, or is not done exactly once for each of its
-/// elements: a loop that drives no axis runs inside one that drives a reduction, an axis is not an affine function of
-/// the loops, ... `from`: loops above and including it are constant. With `once`, no loop at all may repeat it: what
-/// accumulates without an init of its own would accumulate again.
+/// Returns why the reduction of a block might go wrong in another order of loops, or is not done exactly once for each
+/// of its elements: a loop that drives no axis runs inside one that drives a reduction, an axis is not an affine
+/// function of the loops, ... `from`: loops above and including it are constant. With `once`, no loop at all may repeat
+/// it: what accumulates without an init of its own would accumulate again.
 std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int block, bool once = false);
 
 }  // namespace tilewright::analysis

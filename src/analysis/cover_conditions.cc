@@ -260,7 +260,7 @@ std::optional<arith::Box> surely_reached(const arith::Region& region, const arit
   if (!all_run(moving, analyzer)) return std::nullopt;
   condition = without_idle_inputs(condition, moving, analyzer);
   Clips clips(reached, moving, condition, analyzer);
-  // Where such a condition fails, nothing is reached.
+  // If such a condition fails, nothing is reached.
   if (!proves_all(outer_condition(clips.rest(), moving), analyzer)) return std::nullopt;
   if (!shows_condition(clips.rest(), reached, moving, analyzer)) return std::nullopt;
   auto box = arith::region_lower_bound(reached, moving, clips.rest(), analyzer);

@@ -12,7 +12,7 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Which loops of the reader stand for those of the writer.
+/// Correspondence between loops of the reader and loops of the writer.
 class Mirror {
  public:
   Mirror(const arith::IterDomains& writing, const arith::IterDomains& reading) : writing_(writing), reading_(reading) {}

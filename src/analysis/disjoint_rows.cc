@@ -21,8 +21,8 @@ NodeRef list_of_rows(const Range& range) {
   return load && load->indices.size() == 1 ? NodeRef(load->buffer->data) : NodeRef();
 }
 
-/// For each dimension of the buffer the list that selects all that the block touches, or null. Empty where it touches
-/// the buffer through a view.
+/// Returns for each dimension of the buffer the list that selects all elements that the block touches, or null. Empty
+/// if the block touches the buffer through a view.
 std::vector<NodeRef> lists_of(const Tree& tree, const Block& block, const Ref<Buffer>& buffer) {
   std::vector<NodeRef> lists;
   bool is_first = true;

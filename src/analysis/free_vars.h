@@ -1,4 +1,4 @@
-// Which variables a block takes from around it. A block that takes none but those of the function is isolated: its
+// Finds the variables that a block takes from around it. A block that takes only those of the function is isolated: its
 // instances depend on its own axes only.
 #pragma once
 

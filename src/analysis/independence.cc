@@ -94,9 +94,9 @@ class Below {
     return std::nullopt;
   }
 
-  /// Each block reads of the others' results only what the same iteration has completed, and none is overwritten. With
-  /// `overwriting`, a complete block may store over what another one has just stored: then an iteration leaves what its
-  /// last block stored, and reads that, while no other iteration touches these elements.
+  /// Checks that each block reads only results that the same iteration has completed, and that none is overwritten.
+  /// With `overwriting`, a complete block may overwrite elements that another block has just stored: the iteration
+  /// leaves and reads the last values, while no other iteration touches these elements.
   std::optional<Dependent> check_flow(bool overwriting) const {
     for (size_t i = 0; i < blocks_.size(); ++i) {
       for (const Ref<BufferRegion>& write : tree_.block_at(blocks_[i]).writes) {
@@ -179,8 +179,9 @@ bool threads_combine(const Block& block, const Execution& execution) {
   return found.reducer && !found.reducer->takes_last();
 }
 
-/// Nothing where the loop drives nothing but a commutative reduction of the block, and that has either an init of its
-/// own, no loop below repeating steps of it, or none: then lanes and threads add to the value that there is.
+/// Returns what is missing to run a reduction loop in this way. Nothing if the loop drives only a commutative reduction
+/// of the block that has its own init and no loop below that repeats its steps, or that has no init: then lanes and
+/// threads add to the present value.
 Lacks what_reduction_lacks(const Tree& tree, int loop, int block, const Execution& execution) {
   const BlockRealize& realize = *tree.realize_at(block);
   const BlockFacts& facts = BlockFacts::of(realize.block);
@@ -197,7 +198,7 @@ Lacks what_reduction_lacks(const Tree& tree, int loop, int block, const Executio
     reduces = true;
   }
   if (!reduces || update) return reduces ? Lacks::kNothing : Lacks::kAllSteps;
-  // Where the loops around split the same axes, only all of them together may be seen to take each step once.
+  // If loops around split the same axes, perhaps only all of them together can be proved to take each step once.
   const bool takes_each_once = !why_irregular_reduction(tree, tree[loop].parent, block) ||
                                !why_irregular_reduction(tree, tree[loop].scope, block);
   return takes_each_once ? Lacks::kNothing : Lacks::kAllSteps;

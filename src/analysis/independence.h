@@ -30,7 +30,7 @@ struct Dependent {
   Lacks lacks = Lacks::kNothing;  ///< for Conflict::kReduction
 };
 
-/// Who runs the iterations of a loop.
+/// Kind and thread axis of a loop: who runs its iterations.
 struct Execution {
   ForKind kind = ForKind::kSerial;
   std::optional<ThreadAxis> axis = {};  ///< thread axis that the loop is bound to

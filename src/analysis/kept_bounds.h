@@ -13,8 +13,9 @@
 
 namespace tilewright::analysis {
 
-/// Why the bounds of loops around two blocks, up to what is around both, and what the blocks ask before they run, are
-/// no numbers that a proof could name: what they read changes while such a loop runs, or between the two blocks.
+/// Returns why the bounds of loops around two blocks, up to what is around both, and what the blocks ask before they
+/// run, are no numbers that a proof could name: what they read changes while such a loop runs, or between the two
+/// blocks.
 std::optional<Obstacle> why_bounds_change(const Tree& tree, int one, int other);
 
 }  // namespace tilewright::analysis

@@ -61,7 +61,8 @@ class Reader {
     }
     statement(func.body);
   }
-  /// After all functions: finds the allocation of each buffer and its size there, and counts the work of indices.
+  /// Finds the allocation of each buffer and its size there, and counts the work of indices. Called after all
+  /// functions.
   void place_buffers();
 
  private:
@@ -69,7 +70,7 @@ class Reader {
     int source = -1;
     std::vector<LoopSum> start;
   };
-  /// Where a buffer is touched.
+  /// Accesses to a buffer.
   struct Touches {
     int allocated_in = -1;       ///< the loop around the block that allocates it
     bool is_allocated = false;   ///< by a block

@@ -41,7 +41,7 @@ struct LoopFact {
   ForKind kind = ForKind::kSerial;
   std::string thread_tag;        ///< thread axis of a bound loop
   int64_t auto_unroll_step = 0;  ///< pragma of the loop, for all loops inside
-  /// For products of extents: one that is not known counts once.
+  /// Returns the factor for products of extents; an unknown extent counts as 1.
   int64_t count() const { return extent < 0 ? 1 : extent; }
 };
 

@@ -72,14 +72,14 @@ class LoopSums {
   /// Whether a condition on sums always or never holds.
   std::optional<bool> decide(const Expr& condition);
 
-  /// All values while the loops `free` run and the others are at their starts.
+  /// Returns the range of values while the loops `free` run and the others are at their starts.
   Span64 bounds(const LoopSum& sum, Levels free) const;
   Levels levels(const LoopSum& sum) const;
   /// The levels of the variables in it.
   Levels levels(const NodeRef& e) const;
   /// The divisions and extrema that depend on one of these loops.
   IndexWork work(const LoopSum& sum, Levels within = kAllLevels) const;
-  /// By how much the sum grows with one step of the loop; where it is no multiple of its variable: an estimate.
+  /// Returns the growth of the sum by one step of the loop; an estimate if the sum is no multiple of its variable.
   int64_t step_of(const LoopSum& sum, uint32_t loop) const;
   /// Whether each step of the loop is the same.
   bool is_even(const LoopSum& sum, uint32_t loop) const;

@@ -21,8 +21,8 @@ struct ParameterUse {
   Ref<Buffer> buffer;     ///< null for a scalar parameter, and for a pointer
   Ref<Buffer> pointee{};  ///< for a pointer: the buffer that is declared over it
   bool read = false, written = false;
-  /// Its contents before the call may matter: it is read, and not written in full by a block that comes earlier or by
-  /// the init of the block that reads it.
+  /// Whether the contents before the call may matter: the buffer is read, and not written in full by an earlier block
+  /// or by the init of the reading block.
   bool read_before_written = false;
   std::string reader{};  ///< first reader: a block, or a call to which it is passed
   /// Whatever the data are, a call stores to each element; where this is false it may leave some alone.

@@ -15,15 +15,15 @@ struct PlainStore {
   std::vector<const BufferLoad*> loads;  ///< loads in the value, in the order of accesses.h
   std::vector<const NodeBase*> vars;     ///< variables that occur, with repetitions
 
-  /// Nothing for a statement of another form. `part`: of a store whose value may stand in that of this one, and which
-  /// is not looked through again.
+  /// Returns nothing for a statement of another form. `part`: a store whose value may occur in this one's value, and is
+  /// not visited again.
   static std::optional<PlainStore> of(const Stmt& stmt, const PlainStore* part = nullptr);
   /// Whether what is loaded or stored is just that region.
   static bool is_at(const std::vector<Expr>& indices, const Ref<BufferRegion>& region);
   /// The layout of the buffer mentions no variable.
   static bool is_plain(const Buffer& buffer);
 
-  /// Also of other expressions: adds what occurs. False where it is not of this form.
+  /// Adds the loads and variables of another expression. Returns false for expressions of another form.
   bool take(const Expr& e);
 
  private:

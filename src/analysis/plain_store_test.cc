@@ -41,7 +41,7 @@ class PlainStoreTest : public testing::Test {
     return make<Block>(std::move(made));
   }
 
-  /// With the regions that it is found to touch.
+  /// Returns the block with the regions that the analysis finds.
   Ref<Block> declared(Stmt body, Stmt init = {}) {
     BlockAccess access = found_access_region(block(body, init, {}, {}));
     return block(body, init, access.reads, access.writes);

@@ -92,7 +92,7 @@ class Loops {
   const Tree* tree_ = nullptr;
 };
 
-/// Some values from 0 to extent - 1, those first at which neighbors and tiles tend to meet.
+/// Returns some values from 0 to extent - 1, the first of them those at which neighbors and tiles tend to conflict.
 std::vector<int64_t> some_steps(int64_t extent, size_t most) {
   std::vector<int64_t> steps;
   auto add = [&](int64_t step) {
@@ -137,7 +137,7 @@ class WitnessWalk {
     return result;
   }
 
-  /// True when enough was seen of this iteration of the loop.
+  /// Returns true when this iteration of the loop was sampled enough.
   bool step(size_t at, bool below) {
     for (; at < access_.around.size(); ++at) {
       const Surrounding& s = access_.around[at];
@@ -426,7 +426,7 @@ bool returns_early(const Ref<PrimFunc>& func) {
   return returns;
 }
 
-/// All accesses below a loop to what it writes are at one element for each iteration, another one for each.
+/// Checks that accesses below a loop to written buffers are at one element for each iteration, and at different ones.
 class OwnElements {
  public:
   OwnElements(const Loops& loops, const Ref<For>& loop) : loops_(loops), loop_(loop) {}

@@ -26,9 +26,9 @@ struct RaceWitness {
 /// witness: such a loop is made serial.
 std::optional<RaceWitness> find_race(const Ref<PrimFunc>& func, const std::string& name);
 
-/// Why it is not proved that the iterations of parallel loops are independent, by loop; empty where all are. Of loops
-/// bound to blocks and threads only the outermost one, and only where data say which elements are written: what else
-/// threads write together is ordered by barriers, and shown to conflict or not by find_race.
+/// A parallel loop whose iterations are not proved to be independent, and why. Of loops bound to blocks and threads
+/// only the outermost one is listed, and only if data select the written elements: other writes by threads are ordered
+/// by barriers, and find_race shows whether they conflict.
 struct UnprovedLoop {
   Ref<For> loop;
   std::string why;

@@ -270,7 +270,7 @@ class Find {
     return true;
   }
 
-  /// Which knows the domains of the axes.
+  /// Returns an analyzer that knows the domains of the axes.
   arith::Analyzer& analyzer() {
     if (!analyzer_) {
       analyzer_.emplace();
@@ -281,7 +281,7 @@ class Find {
     return *analyzer_;
   }
 
-  /// Each part is a step by itself.
+  /// Whether each part is a step by itself.
   bool combines_parts() {
     for (size_t part = 0; part < elements_.size(); ++part) {
       BufferStore store{update_.buffers[part], update_.values[part], update_.indices, {}};

@@ -26,9 +26,9 @@
 
 namespace tilewright::analysis {
 
-/// Which of two pairs is kept: where `keeps[p]` holds, part p of the old one, else that of the new one.
+/// Condition that selects one of two pairs: where `keeps[p]` holds, part p of the old pair, else that of the new one.
 struct PairChoice {
-  /// Which of pairs with equal deciding parts stays.
+  /// Which of the pairs with equal deciding parts is kept.
   enum class Tie { kSmaller, kLarger, kFirst, kLast };
 
   Expr keeps[2];                 ///< comparisons of the parts below

@@ -24,7 +24,7 @@ std::vector<Ref<BufferRegion>> taken_by(const BlockRealize& realize) {
   return regions;
 }
 
-/// It reads no buffer.
+/// Whether the expression surely reads no buffer.
 bool is_plain(const Expr& e) { return e.is<IntImm>() || e.is<Var>(); }
 
 /// Loops and sequences, of which a scope mostly consists, are walked without a visitor.

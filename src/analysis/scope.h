@@ -34,9 +34,9 @@ class Scope : public Memo::Fact {
   /// again.
   static const Scope& of(const Block& block, const Block& before);
 
-  /// In program order. They live as long as the block.
+  /// Children in program order. They live as long as the block.
   const std::vector<const BlockRealize*>& children() const { return children_; }
-  /// All of them, by dst, then src, then as src declares its writes and reads.
+  /// Returns all dependences, by dst, then src, then in the order of the writes and reads that src declares.
   std::vector<Dependence> dependences() const;
   /// Position among the children by identity; -1 if it is not a direct child.
   int child(uint64_t identity) const;

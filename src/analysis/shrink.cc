@@ -61,7 +61,7 @@ class Classes {
     }
     return found;
   }
-  /// Nothing for classes that keep their size.
+  /// Returns the size of a class; nothing for classes that keep their size.
   std::optional<int64_t> scalable_size(size_t at) const { return pinned_[at] ? std::nullopt : sizes_[at]; }
 
  private:

@@ -108,8 +108,8 @@ class Limits {
     return kept(binary(e.kind(), *a, *b), e.dtype());
   }
 
-  /// Nothing is wider than int64: a product of sizes is compared before it is formed. What is added to a size there
-  /// would need arrays that no memory has.
+  /// Adds the limit of a product. No type is wider than int64, so the factors are compared before they are multiplied.
+  /// Sums of sizes that overflow would need arrays that no memory can hold.
   void keep_product(const Expr& a, const Expr& b) {
     const __int128 x = analyzer_.const_int_bound(a).max_value, y = analyzer_.const_int_bound(b).max_value;
     if (x * y > int_max(kWide)) need(le(a, floordiv(constant(kWide, int_max(kWide)), max(b, one(kWide)))));

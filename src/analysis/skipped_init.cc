@@ -392,7 +392,7 @@ class SkippedInitFinder {
             std::move(why), std::move(hint)};
   }
 
-  /// In which order the enumeration visits the steps.
+  /// Order in which the enumeration finds the steps of an element.
   enum class Order : uint8_t { kUnknown, kInitFirst, kInitSkipped, kInitLate };
   struct Trial {
     Order order = Order::kUnknown;

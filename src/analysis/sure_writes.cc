@@ -65,7 +65,7 @@ class Stores {
     return reached(region_of_element(store.buffer, store.indices));
   }
 
-  /// Where a view has another shape than its source, what it shows is not known element by element.
+  /// If a view has another shape than its source, its elements in the source are unknown.
   MaybeBox reached(Ref<BufferRegion> region) {
     for (auto it = views_.find(region->buffer); it != views_.end(); it = views_.find(region->buffer)) {
       const BufferRegion& source = *it->second;

@@ -43,8 +43,8 @@ bool has_waits(const Stmt& s);
 bool waits_for_next(const Stmt& body);
 /// A condition or loop bound reads shared memory that the plain statements in its body write.
 bool waits_behind(const Expr& condition, const Stmt& body);
-/// All threads of a team get the same value: of variables that do not vary, and of memory that the team shares, where
-/// barriers separate reads from writes.
+/// Whether all threads of a team get the same value: from variables that do not vary, and from memory that the team
+/// shares, if barriers separate reads from writes.
 bool is_uniform(const Expr& e, const std::function<bool(const Ref<Var>&)>& varies);
 
 }  // namespace tilewright::analysis

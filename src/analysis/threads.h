@@ -23,8 +23,8 @@ std::optional<ThreadAxis> thread_axis(const For& loop);
 /// The memory of the buffer joins the threads that run the loop.
 bool joins_threads(const For& loop, const Ref<Buffer>& buffer);
 
-/// Those loops around a position in its scope, itself included, outermost first, whose threads the memory of the
-/// buffer joins, and which all reach the position as often and at the same time.
+/// Returns the loops around a position in its scope, itself included, outermost first, whose threads share the memory
+/// of the buffer, and which all reach the position equally often and at the same time.
 std::vector<int> joined_loops(const Tree& tree, int at, const Ref<Buffer>& buffer);
 
 /// A loop over blocks that stands inside of a loop over the threads of a team.
@@ -38,13 +38,13 @@ std::optional<BlocksInThreads> blocks_in_threads(const Tree& tree, const std::ve
 /// The loop around `loop` that is bound to the same axis; kNone if there is none.
 int same_threads(const Tree& tree, int loop);
 
-/// Why no block may stand around the statement: below it is a loop that is bound again to an axis of a loop around it,
-/// and the same threads run both only within one block.
+/// Returns why no block may stand around the statement: below it is a loop that is bound again to an axis of a loop
+/// around it, and the same threads run both only within one block.
 std::optional<Obstacle> why_no_block_around(const Tree& tree, int at);
 
-/// Why the loop, bound again to an axis, would not do the same as when each thread ran all of it: another extent than
-/// the loop around, blocks that differ between the threads, parts of a reduction, results that others do not see.
-/// Nothing for a loop that is not bound again.
+/// Returns why the loop, bound again to an axis, would not do the same as when each thread ran all of it: another
+/// extent than the loop around, blocks that differ between the threads, parts of a reduction, results that others do
+/// not see. Nothing for a loop that is not bound again.
 std::optional<Obstacle> why_not_same_threads(const Tree& tree, int loop);
 /// The obstacle for any loop of the kernel that the statement is part of, or is; and loops bound to one axis have one
 /// extent, be they inside of one another or not.

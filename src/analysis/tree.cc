@@ -96,8 +96,7 @@ class TreeBuilder {
     }
   }
 
-  /// Where the old tree has the statements that stand now below what has taken the place of `at`: of a loop the body,
-  /// of a block that, or the init before it.
+  /// Returns the position in the old tree of the child of `at`: the body of a loop, or the body or the init of a block.
   int old_child(int at, bool init) const {
     if (at == kNone || at + 1 == old(at).end) return kNone;
     int first = at + 1, second = old(first).end;
@@ -209,7 +208,7 @@ Ref<Block> Tree::block_ref(int at) const {
 }
 
 namespace {
-/// As many loops as stand around most blocks.
+/// Capacity for the loops around most blocks.
 constexpr size_t kUsualLoops = 16;
 }  // namespace
 

@@ -47,9 +47,10 @@ class Tree : public Memo::Fact {
   /// The loop with this variable, the block with this identity; kNone where there is none.
   int loop(const NodeRef& loop_var) const;
   int block(uint64_t identity) const;
-  /// All blocks with handles, in pre-order, the root first.
+  /// Returns all blocks with handles, in pre-order, the root first.
   const std::vector<int>& blocks() const { return blocks_; }
-  /// All loops whose iterations do not run in the order of the program: parallel, vectorized, bound to thread axes.
+  /// Returns all loops whose iterations do not run in the order of the program: parallel, vectorized, or bound to
+  /// thread axes.
   const std::vector<int>& concurrent_loops() const { return concurrent_loops_; }
   /// The enclosing loops of a statement up to its scope, outermost first.
   std::vector<int> loops_above(int at) const;
@@ -68,7 +69,7 @@ class Tree : public Memo::Fact {
   const For& for_at(int at) const { return static_cast<const NodeOf<For>*>(entries_[at].node)->data; }
   const Block& block_at(int at) const { return *block_ref_raw(at); }
   Ref<Block> block_ref(int at) const;
-  /// Null for the root.
+  /// Returns the BlockRealize; null for the root.
   const BlockRealize* realize_at(int at) const {
     const NodeBase* node = entries_[at].node;
     return node->kind == Kind::kBlockRealize ? &static_cast<const NodeOf<BlockRealize>*>(node)->data : nullptr;

@@ -23,7 +23,7 @@ Stmt check(Expr holds, const std::string& name, Expr position, const std::string
   return make<AssertStmt>({std::move(holds), std::move(message), nop()});
 }
 
-/// Every element of an array of any number of dimensions; its position is counted in row-major order.
+/// Checks every element of an array of any number of dimensions; its position is counted in row-major order.
 Stmt check_domain(const BufferDomain& domain) {
   std::vector<Ref<Var>> at;
   std::vector<Expr> indices;

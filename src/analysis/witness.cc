@@ -201,7 +201,7 @@ class Search {
     return true;
   }
 
-  /// True for an iteration that runs.
+  /// Visits an iteration. Returns whether it runs.
   bool visit(Steps& steps) {
     point_.clear();
     if (!reach(steps, point_)) return false;
@@ -248,7 +248,7 @@ class Search {
 
   Value at(Steps& steps, const Expr& goal) { return visit(steps) ? evaluate(goal, point_) : Value(); }
 
-  /// From the best iteration seen, in steps along one loop or two, as long as the goal grows.
+  /// Improves the best iteration by steps along one loop or two, as long as the goal grows.
   void climb(const Expr& goal) {
     Steps best;
     Value most;

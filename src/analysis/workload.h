@@ -26,8 +26,8 @@ struct Workload {
   double bytes_read = 0, bytes_written = 0;
   /// Sum over blocks of the product of their reduction extents: the length that error bounds need. At least 1.
   double reduction_length = 1;
-  /// False where a loop's extent or a shape is not constant and was taken at the middle of its range, or where data
-  /// choose what is accessed.
+  /// False if a non-constant extent or shape was replaced by the middle of its range, or if data select the accessed
+  /// elements.
   bool exact = true;
 };
 

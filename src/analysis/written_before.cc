@@ -133,8 +133,8 @@ Expr WrittenBefore::extent_of(const Expr& v) const {
   return it == around_.rend() ? Expr() : it->domain->extent;
 }
 
-/// Each dimension is a variable of its own that runs over all of it, or all together are a map of the axes onto the
-/// buffer, as those of the tiles of blockize().
+/// Whether the indices reach all elements: each dimension is its own variable that runs over all of it, or all together
+/// are a map of the axes onto the buffer, as the indices of tiles of blockize().
 bool WrittenBefore::reaches_all(const Part& part) const {
   std::unordered_set<const NodeBase*> used;
   bool is_plain = true;

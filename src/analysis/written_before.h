@@ -43,7 +43,7 @@ class WrittenBefore {
   /// The extent of a variable that starts at 0; null for others.
   Expr extent_of(const Expr& v) const;
 
-  /// All elements of the buffer, once the loops and blocks around are over.
+  /// Whether all elements of the buffer are written once the loops and blocks around are over.
   bool reaches_all(const Part& part) const;
   void write(const Part& part);
   bool has(const Part& part) const;

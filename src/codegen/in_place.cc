@@ -56,7 +56,7 @@ Expr multiplied_out(const Expr& e) {
   if (b.is<Add>() || b.is<Sub>()) return multiplied_out(b * a);
   return a * b;
 }
-/// How many terms the expression has, multiplied out.
+/// Returns how many terms the expression has, multiplied out.
 uint64_t count_terms(const Expr& e) {
   if (const Cast* wide = e.as<Cast>()) return count_terms(wide->value);
   if (const Add* sum = e.as<Add>()) return count_terms(sum->a) + count_terms(sum->b);

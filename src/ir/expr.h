@@ -205,7 +205,7 @@ struct Buffer {
                          &Buffer::buffer_type, &Buffer::axes, &Buffer::default_value>;
 
   const std::string& scope() const;  ///< that of its data
-  /// How many indices an access has.
+  /// Returns how many indices an access has.
   size_t rank() const { return axes.empty() ? shape.size() : axes.size(); }
 };
 /// The scope of the memory behind a pointer: "global", "shared", "local", ...

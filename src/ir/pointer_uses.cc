@@ -10,7 +10,7 @@
 namespace tilewright {
 namespace {
 
-/// How many elements the call stores to behind the pointer, by all lanes together; 0: not known.
+/// Returns how many elements the call stores to behind the pointer, by all lanes together; 0: not known.
 int64_t elements_stored(const Ref<Call>& call) {
   if (auto load = WarpLoad::of(call)) return load->to.count * kWarpLanes;
   if (auto fill = WarpCopy::of(call); fill && fill->is_fill) return fill->registers.count * kWarpLanes;

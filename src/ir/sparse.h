@@ -26,7 +26,7 @@ struct StoredDimension {
 std::vector<StoredDimension> stored_dimensions(const std::vector<Ref<Axis>>& axes);
 /// Their extents.
 std::vector<Expr> stored_shape(const std::vector<Ref<Axis>>& axes);
-/// How many elements a buffer over the axes stores.
+/// Returns how many elements a buffer over the axes stores.
 Expr stored_elements(const std::vector<Ref<Axis>>& axes);
 
 /// Those that an init runs over: the spatial ones, but for those below an axis of the reduction, which exist during the

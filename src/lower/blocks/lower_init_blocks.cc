@@ -72,7 +72,7 @@ bool is_injective(const Expr& e, const std::vector<Ref<For>>& loops) {
   return true;
 }
 
-/// Which memory the variables of pointers mean: that of a view is its source's.
+/// Resolves data variables to memory: that of a view is its source's.
 class Memory {
  public:
   explicit Memory(const Ref<PrimFunc>& func) {
@@ -93,7 +93,7 @@ class Memory {
   }
 
   using Set = std::unordered_set<NodeRef>;
-  /// All that is used in `stmt` in any way, by declaration too; not what only `except` and its body use.
+  /// Returns all memory that `stmt` uses or declares, without memory that only `except` and its body use.
   Set touched(const NodeRef& stmt, const Block* except) const {
     Set all;
     visit(
@@ -285,7 +285,7 @@ class InitHoister {
     for (size_t i = outermost; i < loops_.size(); ++i) {
       bool in_spatial = drives(*loops_[i], spatial), in_reduction = drives(*loops_[i], reduction);
       if (in_spatial && in_reduction) return std::nullopt;
-      // Else the block runs several times for the same axes.
+      // Otherwise the block runs several times for the same axes.
       if (!in_spatial && !in_reduction && !is_const_int(loops_[i]->extent, 1)) return std::nullopt;
       (in_spatial ? split.copied : split.reduction).push_back(loops_[i]);
     }
@@ -311,7 +311,7 @@ class InitHoister {
     return used.size() == loops.size();
   }
 
-  /// Nothing else under the loop touches what the block writes, and nothing there changes what `init` reads.
+  /// Whether nothing else under the loop touches what the block writes, and nothing there changes what `init` reads.
   bool is_alone(const Ref<For>& loop, const Block& block, const Stmt& init) const {
     Memory::Set sets = memory_.written(init), others = memory_.touched(loop, &block), writes = memory_.written(loop);
     for (const NodeRef& data : sets) {
@@ -341,7 +341,8 @@ class InitHoister {
     return std::none_of(own.begin(), own.end(), [&](const NodeRef& data) { return others.count(data) > 0; });
   }
 
-  /// Where a loop has no iteration, values of axes under it may be anything: there is no element.
+  /// Whether the axes are within their domains. Values of axes under a loop without iterations may be anything: no
+  /// element is accessed.
   static bool is_in_domains(const BlockRealize& realize, arith::Analyzer& analyzer) {
     const auto& axes = realize.block->iter_vars;
     for (size_t i = 0; i < axes.size(); ++i) {

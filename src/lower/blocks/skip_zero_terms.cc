@@ -104,7 +104,7 @@ std::optional<Padding> padding_of(const Block& block) {
   return padding;
 }
 
-/// By the buffer that one store alone writes.
+/// Returns the paddings by buffer, for buffers that only one store writes.
 Paddings paddings_of(const Stmt& body) {
   Paddings paddings;
   std::unordered_map<NodeRef, int> stores;

@@ -164,7 +164,7 @@ class Guard {
       Expr inside = bool_imm(true);
       for (const auto& [index, masked] : ends_of(indices[d], access.mask())) {
         Expr low = ge(index, zero(index.dtype()));
-        // In the wider type: the low bits of an extent of 64 say nothing.
+        // Compare in the wider type: the low bits of a 64-bit extent mean nothing.
         const Expr& extent = access.named->shape[d];
         const bool is_wider = extent.dtype().bits > index.dtype().bits;
         Expr high = is_wider ? lt(cast(extent.dtype(), index), extent) : lt(index, cast(index.dtype(), extent));

@@ -87,7 +87,7 @@ class PrivateMemory {
     return Ok{};
   }
 
-  /// All axes first: loops may come that bind further ones.
+  /// Collects all axes first, since later loops may bind more of them.
   void note_axes(const Stmt& body) {
     visit(body, [&](const Ref<For>& loop) {
       auto axis = is_bound(*loop) ? analysis::thread_axis(*loop) : std::nullopt;

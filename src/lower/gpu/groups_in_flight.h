@@ -17,9 +17,9 @@ namespace tilewright::lower {
 /// An upper bound; nothing if there is no known one.
 using GroupsInFlight = std::optional<int64_t>;
 
-/// After the statement.
+/// Returns the groups in flight after the statement.
 GroupsInFlight groups_behind(const Stmt& s, GroupsInFlight before);
-/// At the start of each iteration of a loop with this body, and after the loop.
+/// Returns the groups in flight at the start of each iteration of a loop with this body, and after the loop.
 GroupsInFlight groups_around(const Stmt& body, GroupsInFlight before);
 
 }  // namespace tilewright::lower

@@ -245,7 +245,7 @@ class ThreadReductions {
     Expr writes, begins;
   };
 
-  /// How many neighboring threads combine their parts by shuffles, and the mask of these; 1: none.
+  /// Neighboring threads that combine their parts by shuffles, and their mask; count 1: none.
   struct Lanes {
     int64_t count = 1;
     Expr mask = {};
@@ -375,7 +375,7 @@ class ThreadReductions {
     for (const Expr& e : reducer.indices) indices.push_back(of_loops(e));
 
     std::vector<Stmt> steps;
-    // Each thread its part.
+    // Each thread adds its part.
     Stmt add = analysis::combine_into(reducer, parts, {i32(0)}, operands);
     if (!is_true(nest.realize->predicate)) add = make<IfThenElse>({nest.realize->predicate, add, {}});
     add = opaque(block.name_hint + "_part", add, span);

@@ -230,7 +230,7 @@ class Carrier {
     return {};
   }
 
-  /// How many steps make the gap; 0 where that is not known, or none or too many.
+  /// Returns how many steps make the gap; 0 where that is not known, or none or too many.
   int64_t iterations(const Expr& gap, const Expr& step) {
     auto elements = const_int(gap), each = const_int(step);
     if (each && !elements) return 0;
@@ -331,7 +331,7 @@ class Carrier {
         });
   }
 
-  /// How many iterations ago the latest value in it was stored.
+  /// Returns how many iterations ago the latest value in it was stored.
   int64_t newest(const Expr& e) const {
     int64_t least = kMostPast + 1;
     visit(e, [&](const Ref<BufferLoad>& load) {

@@ -369,7 +369,7 @@ class PlainLoopVectorizer {
     return inner;
   }
 
-  /// Why the loop stays as it is; empty: it does not.
+  /// Returns why the loop stays as it is; empty: it does not.
   std::string obstacle(const Ref<For>& loop, bool parallel, bool innermost) {
     auto extent = const_int(loop->extent);
     int64_t lanes = vector_lanes(context_.target, widest_element(loop->body));

@@ -84,7 +84,7 @@ double transferred(std::optional<double> step, double bytes) {
   return *step == 0 ? bytes / kWarp : std::min(*step * bytes, std::max(bytes, kSector));
 }
 
-/// How many times the banks of shared memory serve a warp.
+/// Returns how many times the banks of shared memory serve a warp.
 double conflicts(std::optional<double> step, double bytes) {
   if (!step || *step == 0) return 1;
   const auto words = static_cast<int64_t>(std::max(1.0, *step * bytes / kBankBytes));

@@ -61,8 +61,8 @@ void Race::observe_probe(double fraction) {
   decide();
 }
 
-/// How many times as slow as the incumbent the fastest of so many slices may be of a candidate that may be the faster
-/// one all the same.
+/// Returns how many times as slow as the incumbent the fastest of so many slices may be of a candidate that may be the
+/// faster one all the same.
 double Race::may_be_slower(int32_t slices) const {
   return 1 + (rules_.contend_ratio - 1) * rules_.screen_slices / std::max(slices, rules_.screen_slices);
 }

@@ -63,7 +63,7 @@ struct Nest {
 
 using Steps = std::vector<std::optional<int64_t>>;
 
-/// How many inner loops go through the memory of one access as one loop would.
+/// Returns how many inner loops go through the memory of one access as one loop would.
 int64_t contiguous_loops(const Nest& nest, const Steps& strides) {
   int64_t count = 0;
   std::optional<size_t> inner;  // the last loop that moves on in the buffer

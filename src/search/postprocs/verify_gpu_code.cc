@@ -158,7 +158,7 @@ class KernelCheck {
     kernel_.shared_bytes += bytes.value_or(0);
   }
 
-  /// How many versions of the buffer are in use at once in the pipelines around.
+  /// Returns how many versions of the buffer are in use at once in the pipelines around.
   int64_t copies_of(const Ref<Buffer>& buffer) const {
     int64_t copies = 1;
     for (const Ref<For>& loop : around_) copies = std::max(copies, pipeline_versions(*loop, buffer));

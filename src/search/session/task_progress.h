@@ -66,7 +66,7 @@ class TaskProgress {
   /// "target", "roofline", "patience", or what stop() was given; empty before that.
   const std::string& stop_reason() const { return stop_reason_; }
   void stop(std::string reason) { stop_reason_ = std::move(reason); }
-  /// Why nothing more is sampled, where no rule has ended the task.
+  /// Returns why nothing more is sampled, where no rule has ended the task.
   std::string end_reason() const;
 
  private:
