@@ -153,8 +153,8 @@ class Barriers {
     into.push_back(std::move(access));
   }
 
-  /// All accesses in `s`; up to the first barrier that all threads surely meet, with `stops`. Returns whether there is
-  /// one.
+  /// Collects all accesses in `s`; with `stops`, those up to the first barrier that all threads surely meet. Returns
+  /// whether there is such a barrier.
   bool collect(const Stmt& s, Accesses& into, std::vector<Expr>& conditions, bool stops) {
     switch (s.kind()) {
       case Kind::kSeqStmt: {
@@ -399,7 +399,7 @@ class Barriers {
       bool met = false;
       Stmt placed = item;
       if (item.is<For>()) {
-        // It may begin with a barrier of its own.
+        // The item may begin with its own barrier.
         placed = place(item, inside);
         std::vector<Expr> conditions = conditions_;
         met = collect(placed, head, conditions, true);
@@ -515,7 +515,7 @@ class Barriers {
       if (const_int(loop->extent).value_or(2) < 2) return;
       Accesses head;
       std::vector<Expr> conditions = conditions_;
-      // With a barrier in each iteration, what is behind it meets the beginning of the next one only.
+      // If each iteration has a barrier, accesses behind it meet only the beginning of the next iteration.
       const bool is_next = collect(copy.body, head, conditions, true);
       if (is_next) {
         for (TeamAccess& access : head) move_to(access, loop->loop_var, loop->loop_var + 1);

@@ -115,7 +115,7 @@ class Lifetimes {
     tile.last = std::max(tile.last, position_);
   }
 
-  /// After a loop: what was accessed in it and allocated outside is alive in all of it.
+  /// Extends lifetimes after a loop: a buffer that is used in it and allocated outside is alive in all of it.
   void extend(int begin, int end) {
     for (Tile& tile : tiles_) {
       if (tile.declared >= begin || tile.last < begin) continue;

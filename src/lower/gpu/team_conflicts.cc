@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMostPoints = 1 << 18;
 constexpr int64_t kMostCases = 64;
-/// Of all cases together, for what the offsets alone leave open.
+/// Limit on the points of all cases together, if the offsets alone do not decide.
 constexpr int64_t kMostGuardedPoints = 1 << 15;
 
 /// The least common multiple of what `e` divides expressions with the variable by; 1 where it divides none.
@@ -114,7 +114,7 @@ std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& acc
   for (Ref<For>& loop : result.inner) {
     if (!const_int(loop->min)) return std::nullopt;
     if (const_int(loop->extent)) continue;
-    // As many iterations as there may be, of which some are not there.
+    // Use the largest number of iterations, some of which may not exist.
     const auto bound = largest(loop->extent, analyzer_);
     if (!bound || *bound > kMostPoints) return std::nullopt;
     result.conditions.push_back(lt(loop->loop_var, loop->min + loop->extent));

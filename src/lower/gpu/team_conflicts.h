@@ -49,7 +49,8 @@ class TeamConflicts {
     std::vector<Ref<For>> inner;
     std::vector<Expr> conditions;  ///< for an iteration of the inner loops to be there
   };
-  /// With conditions on other loops than those that move the offsets, and at most `most` iterations; nothing: without.
+  /// Compares with at most `most` iterations, under conditions on loops that do not move the offsets; without these
+  /// conditions if `most` is nothing.
   Answer compare(const TeamAccess& a, const TeamAccess& b, const std::vector<NodeRef>& around,
                  std::optional<int64_t> most);
   /// Loops whose variables have one value for all threads, around both accesses and over blocks: those that conditions

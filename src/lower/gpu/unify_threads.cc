@@ -232,7 +232,7 @@ class Kernel {
     return is_one ? scope : "";
   }
 
-  /// All axes whose threads share memory of the scope: what is inside runs on the first of them.
+  /// Marks all axes whose threads share memory of the scope: the statement inside runs on the first of these threads.
   void cover_all_of(const std::string& scope) {
     for (const Axis& a : axes_) {
       if (memory_scope(scope).is_shared_by(a.axis)) covered_.push_back(a.axis);

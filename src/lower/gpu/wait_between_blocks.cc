@@ -76,7 +76,7 @@ class Waits {
   }
 
  private:
-  /// All threads come here, inside of bound loops.
+  /// Whether all threads come here, inside of bound loops.
   bool waits() const { return bound_ > 0 && together_; }
 
   static bool has_team_loops(const Stmt& s) {

@@ -32,7 +32,7 @@ Stmt first_iteration(const For& loop);
 /// Returns the annotation "pragma_loop_partition_hint" of a loop.
 std::optional<bool> partition_hint(const For& loop);
 
-/// For passes that cut loops where conditions change.
+/// Base of passes that cut loops where conditions change.
 class LoopCutter : protected LoopContext {
  public:
   using LoopContext::LoopContext;

@@ -27,7 +27,7 @@ class IndexVariables {
   /// Whether the context decides about the condition: nothing in it reads, or leaves the range of its type on the way.
   /// Sizes are small enough for what is made of them; nothing is known of data.
   bool decides(const Expr& condition);
-  /// Without looking at what it reads.
+  /// Whether the arithmetic of the value may wrap, whatever its loads return.
   bool may_wrap(const Expr& e);
 
  private:

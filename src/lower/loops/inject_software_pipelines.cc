@@ -300,7 +300,7 @@ class Injector {
     std::optional<int64_t> leaves = {};  ///< before the step, all groups but so many have to arrive
   };
 
-  /// In each time, groups of copies are numbered by order: `group_of` a step, -1 for ordinary ones.
+  /// Numbers the groups of copies at each time by order: `group_of` a step, -1 for ordinary steps.
   std::vector<int64_t> groups_of(const PipelinePlan& plan, const std::vector<size_t>& order, int64_t& count) const {
     std::vector<int64_t> group_of(plan.steps.size(), -1);
     std::vector<size_t> open;
@@ -357,7 +357,7 @@ class Injector {
     if (!order.empty() && group_of[order.back()] >= 0) close();
   }
 
-  /// All that the step writes belongs to one iteration.
+  /// Whether all elements that the step writes belong to one iteration.
   static bool is_own(const PipelinePlan& plan, const PipelineStep& step) {
     return step.access.opaque.empty() &&
            std::all_of(step.access.writes.begin(), step.access.writes.end(), [&](const Ref<BufferRegion>& region) {

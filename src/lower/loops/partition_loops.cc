@@ -161,7 +161,7 @@ class Partitioner : private LoopCutter {
       bound = analyzer_.const_int_bound(part->extent);
     }
     if (bound.max_value > 1) return rebuild(part, part->min, part->extent, part->body, r);
-    // At most one iteration.
+    // The part has at most one iteration.
     Stmt once = r(first_iteration(*part));
     if (bound.min_value >= 1 || is_nop(once)) return once;
     Expr runs = analyzer_.simplify(gt(extent, zero(extent.dtype())));

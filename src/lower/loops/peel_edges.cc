@@ -124,7 +124,7 @@ class Peeler : private LoopCutter {
     return inside(*loop, [&] { return r.descend(loop); });
   }
 
-  /// These iterations as a loop, which may contain other edges.
+  /// Returns these iterations as a loop, which may contain other edges.
   Stmt part(const Ref<For>& loop, Part which, bool is_copy, Rewriter& r) {
     Ref<For> piece =
         part_of(loop, int_imm(loop->min.dtype(), which.from), int_imm(loop->extent.dtype(), which.to - which.from));
@@ -193,7 +193,7 @@ class Peeler : private LoopCutter {
 
   // ---- what is decided
 
-  /// With the conditions taken away that the ranges of the loops decide.
+  /// Returns the store without conditions that the ranges of the loops decide.
   Stmt decided(const Ref<BufferStore>& store) {
     return rewrite(
         Stmt(store), [&](const Ref<Call>& call, Rewriter& r) -> Expr { return choice(call, r); },

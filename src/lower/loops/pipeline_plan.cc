@@ -41,7 +41,8 @@ struct PipelineBody {
     return found;
   }
 
-  /// With the parts of blocks in place of blocks: of an inner pipeline, what is before, in and behind its loop.
+  /// Returns the body with the parts of blocks in place of blocks; for an inner pipeline: the parts before, in and
+  /// behind its loop.
   PipelineBody in_parts() const {
     PipelineBody found{{}, buffers};
     for (const Stmt& item : stmts) {

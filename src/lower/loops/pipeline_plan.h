@@ -49,7 +49,7 @@ struct PipelinePlan {
   static bool uses_result(const PipelineStep& later, const PipelineStep& earlier);
 };
 
-/// Nothing for a loop without a pipeline. Codes of errors: lower/pipeline-list, lower/pipeline-loop,
+/// Returns nothing for a loop without a pipeline. Codes of errors: lower/pipeline-list, lower/pipeline-loop,
 /// lower/pipeline-order.
 Result<std::optional<PipelinePlan>> plan_pipeline(const Ref<For>& loop, arith::Analyzer& analyzer);
 

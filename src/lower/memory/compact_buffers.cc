@@ -73,7 +73,7 @@ class RegionCollector {
   }
 
  private:
-  /// For the sake of comparison, the integers that a call brings are at most a million.
+  /// Assumes that integers from calls are at most a million, to compare sizes.
   void assume_small(const PrimFunc& func) {
     assume_sizes(func, small_);
     auto limit = [&](const Expr& e) {
@@ -204,7 +204,7 @@ class RegionCollector {
     return "";
   }
 
-  /// Only what is known where the buffer is allocated may be part of its layout.
+  /// Whether all variables are defined where the buffer is allocated, so that its layout may use them.
   bool known_outside(const Expr& e, const Candidate& candidate) const {
     return !uses_any_var(e, [&](const Ref<Var>& v) { return candidate.inside.contains(v) || inside_only(v); });
   }
@@ -243,7 +243,7 @@ class RegionCollector {
     layouts_[buffer] = std::move(layout);
   }
 
-  /// At least as large as the expression: of min(a, b) in a sum that is a, which says how long a tile is.
+  /// Returns a bound that is at least as large as the expression: a for min(a, b), since a is the length of a tile.
   static Expr without_limits(const Expr& e) {
     if (const Add* n = e.as<Add>()) return without_limits(n->a) + without_limits(n->b);
     if (const Sub* n = e.as<Sub>()) return without_limits(n->a) - n->b;
@@ -267,7 +267,7 @@ class RegionCollector {
     constexpr int64_t kReasonable = int64_t{1} << 30;
     if (most < kReasonable && (most == limit || !follows_from_types(extent, bound)))
       return int_imm(extent.dtype(), std::max<int64_t>(most, 1));
-    // In an iteration that a condition skips altogether, the last index may be before the first.
+    // In an iteration that a condition skips, the last index may be before the first.
     return analyzer_.can_prove(ge(extent, zero(extent.dtype()))) ? extent : max(extent, one(extent.dtype()));
   }
 

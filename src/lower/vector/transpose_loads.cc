@@ -103,7 +103,7 @@ class Turner {
     return crossed ? by_squares(loop, *crossed) : Stmt(loop);
   }
 
-  /// Nothing where the stored value takes lanes from rows in several places, or anything else speaks against squares.
+  /// Returns nothing if the stored value takes lanes from rows in several locations, or if squares are not possible.
   std::optional<Crossed> crossed_in(const BufferStore& store, const For& loop) {
     const Ramp* lanes = store.indices.size() == 1 ? store.indices[0].as<Ramp>() : nullptr;
     if (!lanes || store.predicate.defined() || !is_const_int(lanes->stride, 1)) return {};

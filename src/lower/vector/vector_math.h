@@ -10,7 +10,7 @@ namespace tilewright::lower {
 
 /// Wider vectors are taken apart by the code generator into as many instructions, at a cost in build time.
 constexpr int64_t kMostRegisters = 8;
-/// For loops that are cut: enough vectors in flight to hide latencies.
+/// Number of vectors in flight that hides latencies in loops that are cut.
 constexpr int64_t kCutRegisters = 4;
 
 /// Bits of the widest element that the body of a loop touches: what decides how many lanes a register has.
@@ -23,8 +23,8 @@ bool calls_elementary_function(const Stmt& body);
 bool has_masks(const Target& target, DataType type);
 
 bool divides(Kind kind);
-/// As binary() of ir/build.h, for any mix of lanes. A division by the constant 0, which a condition keeps from running,
-/// is some number, as in a kernel whose divisor is no constant.
+/// Like binary() of ir/build.h, for any mix of lanes. A division by the constant 0 that a condition skips gives some
+/// number, as in a kernel whose divisor is not constant.
 Expr vector_binary(Kind kind, const Expr& a, const Expr& b);
 /// The bits of the value, read as another type.
 Expr bits_as(DataType type, Expr value);

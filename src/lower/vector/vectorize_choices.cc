@@ -96,7 +96,7 @@ class Match {
     return same_expr(stores_[0].index, stores_[1].index) && stores_[0].buffer->data != stores_[1].buffer->data;
   }
 
-  /// Both parts are worked out before the first is stored.
+  /// Matches two let variables: both values are computed before the first store.
   bool take_lets(Stmt body) {
     VarMap values;
     while (const LetStmt* let = body.as<LetStmt>()) {
@@ -144,7 +144,7 @@ class Match {
     auto keeps_number = take(number, old, value);
     if (!keeps_number) return false;
     choice_.number = value;
-    // Which of equal numbers is stored makes no difference.
+    // For equal numbers, storing either one is the same.
     for (bool greatest_one : {true, false}) {
       choice_.greatest = greatest_one;
       if (compares(*keeps_number, true) || compares(*keeps_number, false)) return by_condition(*kept);
@@ -279,7 +279,8 @@ class ChoiceVectorizer : private LoopContext {
     return grows(choice, loop);
   }
 
-  /// Nothing else is touched than what the choice is between, and that is no part of it.
+  /// Checks that the number reads only private buffers other than the results, and calls only pure functions with a
+  /// vector form.
   bool is_readable(const Choice& choice) {
     bool apart = private_.count(choice.places->data) && private_.count(choice.numbers->data);
     visit(choice.number, [&](const Ref<BufferLoad>& load, Visitor& v) {
@@ -376,8 +377,7 @@ class ChoiceVectorizer : private LoopContext {
       odd_ = lanes(masks ? DataType::bool_() : DataType::int_(choice.numbers->dtype.bits), "nan");
     }
 
-    /// With the first place of a lane and a number that none is worse than: the pair of the lane's first iteration, or
-    /// one that is replaced.
+    /// Stores the initial pair of each lane: that of the lane's first iteration, or one that any pair replaces.
     Stmt begin(const For& loop) const {
       return in_lanes([&](const Expr& lane) {
         Expr at = loop.min + cast(loop.loop_var.dtype(), lane);
@@ -400,7 +400,7 @@ class ChoiceVectorizer : private LoopContext {
         if (odd_.defined()) {
           stores.push_back(store(odd_, either(load(odd_, {lane}), ne(number, number)), {lane}));
         }
-        // In the form of an instruction for the greater of two numbers, where places wait for the comparison.
+        // Use the form of the max instruction, with a separate comparison for the locations.
         Expr best = last ? select(choice_.better(old, number), old, number) : select(taken, number, old);
         stores.push_back(store(numbers_, best, {lane}));
         Expr better = last ? choice_.not_worse(number, old) : choice_.better(number, old);

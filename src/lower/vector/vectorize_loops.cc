@@ -503,7 +503,7 @@ class LaneSpreader {
     const Expr& same = spread_out ? spread_out->value : y;
     if (same.dtype().is_vector()) return make<Select>({mask_, y, broadcast(one(y.dtype().element()), lanes_)});
     if (const_int(same).value_or(0) != 0 || first_lane_is_active()) return y;
-    // It stays one number for all lanes, which costs next to nothing.
+    // The divisor stays one number for all lanes, which costs next to nothing.
     Expr safe = make<Select>({eq(same, zero(same.dtype())), one(same.dtype()), same});
     return spread_out ? broadcast(safe, lanes_) : safe;
   }
@@ -581,8 +581,8 @@ class LaneSpreader {
   VarMap values_;
 };
 
-/// At most so many lanes are guarded by a branch each: elements for which the processor has no masked accesses, or
-/// strided ones that it cannot gather and scatter.
+/// Largest number of lanes with a branch each, for elements without masked accesses, or strided elements without gather
+/// and scatter.
 constexpr int64_t kMostBranches = 64;
 
 /// Whether a loop over elements is the smaller code, and as fast: most of these are what is left behind full vectors.

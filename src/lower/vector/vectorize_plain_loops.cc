@@ -45,7 +45,7 @@ constexpr int64_t kShort = 8;
 constexpr int64_t kMostUnrolled = 4;
 constexpr int64_t kMostCopies = 16;
 
-/// For intrinsics without a vector form, taking vectors apart would cost more than it gains.
+/// Whether the intrinsic has a vector form. Otherwise splitting vectors into lanes would cost more than it gains.
 bool has_vector_form(const Call& call) {
   int bits = intrinsic_row(intrinsic_of(call)).vector_bits;
   return bits > 0 && call.dtype.bits <= bits;
@@ -426,7 +426,7 @@ class PlainLoopVectorizer {
     return make<For>(std::move(vector), loop.span());
   }
 
-  /// With short loops inside marked to be unrolled.
+  /// Returns the body with short loops inside marked to be unrolled.
   static Stmt written_out(const Stmt& body, int64_t& copies) {
     return rewrite(
         body,

@@ -277,8 +277,8 @@ class LanesOfReductions : private LoopContext {
   /// Partial results are registers, next to those that hold operands.
   int64_t most_results() const { return std::max<int64_t>(1, target_.vector_registers * 3 / 4); }
 
-  /// From the loop outwards, as far as partial results can live; crossing a loop over results pays only if one that
-  /// reduces follows.
+  /// Moves partial results outwards from the loop, as far as they can live. Crossing a loop over results pays only if a
+  /// reduction loop follows.
   bool place(Reduction& reduction) {
     size_t at = path_.size() - 1;
     Reduction best = reduction;
@@ -345,7 +345,7 @@ class LanesOfReductions : private LoopContext {
     return strips(loop, body, lane, width, ForKind::kVectorized, ForKind::kSerial);
   }
 
-  /// How to unroll and jam the loop around the vectors, so that as many vectors as are wanted are in flight.
+  /// Returns how to unroll and jam the loop around the vectors, so that `wanted` vectors are in flight.
   Jam jam_around(const std::vector<Reduction>& found, int64_t wanted) {
     if (wanted < 2 || path_.size() < 2) return {};
     size_t at = path_.size() - 2;

@@ -103,7 +103,7 @@ class Groups {
     return it == sums_.end() ? nullptr : &it->second;
   }
 
-  /// All sums of the result whose first lanes these are.
+  /// Returns the index of the results whose lanes these are.
   std::optional<Expr> place_of(const Sums& sums, const std::vector<Expr>& indices) {
     const Ramp* ramp = indices.size() == 1 ? indices[0].as<Ramp>() : nullptr;
     if (!ramp || !is_const_int(ramp->stride, 1) || indices[0].dtype().lanes > sums.lanes) return {};
