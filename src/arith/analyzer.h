@@ -35,9 +35,9 @@ class Analyzer {
   /// binding replaces an older one.
   void bind(const Ref<Var>& var, const Ref<Range>& range);
   void bind(const Ref<Var>& var, const Expr& min, const Expr& extent);
-  /// From now on the variable stands for the value.
+  /// Binds the variable to the value from now on.
   void bind(const Ref<Var>& var, const Expr& value);
-  /// From now on the condition holds.
+  /// Assumes the condition from now on.
   void assume(const Expr& condition);
 
   /// The condition holds until the scope is destroyed. Scopes nest.
@@ -55,7 +55,7 @@ class Analyzer {
   };
   [[nodiscard]] Scope constraint(const Expr& condition);
 
-  /// For an expression of vector type: of all lanes.
+  /// For a vector expression, the bound holds for all lanes.
   ConstIntBound const_int_bound(const Expr& e);
   ModularSet modular_set(const Expr& e);
 
@@ -74,7 +74,7 @@ class Analyzer {
   bool can_prove_less_equal(const Expr& a, const Expr& b);
   bool can_prove_greater_equal(const Expr& e, int64_t lower);
 
-  /// For the other analyses of this layer.
+  /// Access for the other analyses of this layer.
   Engine& engine() { return *engine_; }
 
  private:

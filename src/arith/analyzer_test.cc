@@ -226,7 +226,7 @@ TEST_F(AnalyzerTest, UnsignedIntegersOf64BitsWrap) {
 }
 
 TEST_F(AnalyzerTest, TheSmallestNumber) {
-  // Its quotient by -1, and its negative, do not fit: computing them ended the process.
+  // The quotient by -1 and the negative of the smallest number do not fit: computing them ended the process.
   Expr x = var("x", DataType::int_(64)), y = var("y", DataType::int_(64));
   Expr smallest = int_imm(DataType::int_(64), std::numeric_limits<int64_t>::min());
   auto scope = analyzer.constraint(le(y, int_imm(DataType::int_(64), 0) - x));

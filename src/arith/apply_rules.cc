@@ -55,7 +55,7 @@ struct Match {
     return slot == e || engine.fp(slot) == engine.fp(e);
   }
 
-  /// Null where a constant leaves the type or a division is by 0.
+  /// Returns null if a constant overflows its type, or for a division by 0.
   Expr build(const std::vector<RuleNode>& nodes, int at) {
     const RuleNode& node = nodes[static_cast<size_t>(at)];
     if (node.slot >= 0) return slots[static_cast<size_t>(node.slot)];

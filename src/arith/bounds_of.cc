@@ -188,7 +188,7 @@ ConstIntBound Engine::call_bound(const Call& call, const Expr& e) {
     case Intrinsic::k_if_then_else:
       return unite(bound(arg(1)), bound(arg(2)));
     case Intrinsic::k_shift_right:
-      // For each value the quotient goes one way with the number of bits: the ends are reached at its ends.
+      // For a fixed value, the quotient is monotone in the number of bits, so the bounds are at its ends.
       if (ConstIntBound bits = bound(arg(1)); bits.within({0, std::min(61, type.bits - 1)})) {
         ConstIntBound value = bound(arg(0));
         return unite(floor_div(value, ConstIntBound::single(int64_t{1} << bits.min_value)),

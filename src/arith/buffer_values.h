@@ -9,7 +9,8 @@
 
 namespace tilewright::arith {
 
-/// From now on the elements of the buffer, and of others on the same data, are what is declared. The only way in.
+/// Assumes the declaration about the elements of the buffer, and of other buffers on the same data, from now on.
+/// Declarations reach an analyzer only through this function.
 void assume(Analyzer& analyzer, const BufferDomain& domain);
 
 }  // namespace tilewright::arith

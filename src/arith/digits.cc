@@ -134,7 +134,7 @@ class Reader {
   const Bindings* bindings_;
 };
 
-/// All digits of the same variable behind one another, the lower ones first.
+/// Digits grouped by variable, the lower ones first.
 using AllDigits = InlineVector<Digit, 24>;
 AllDigits by_variable(const std::vector<DigitSum>& sums) {
   AllDigits all;
@@ -155,7 +155,7 @@ bool fits_type(const DigitSum& sum, const Expr& e) {
   return e.dtype().is_int() && e.dtype().bits >= 32 && is_small(low) && is_small(high);
 }
 
-/// From the least significant digit on, each scale is what the digits below it span.
+/// Whether each scale is what the digits below it span, starting with the least significant digit.
 bool is_contiguous(Digits& digits) {
   std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.scale < b.scale; });
   for (size_t i = 1; i < digits.size(); ++i) {
@@ -263,7 +263,7 @@ std::optional<std::vector<DigitSum>> digits_of_starts(const Region& region, cons
   return independent_digits(starts, inputs);
 }
 
-/// From what the digits reach at least to what they reach at most, and `extent` - 1 on. Takes the terms away.
+/// Returns the least and the greatest value, extended by `extent` - 1. Removes the terms from the sum.
 Reach reach_of(DigitSum& sum, int64_t extent) {
   Reach reach{std::move(sum.fixed), sum.constant, sum.constant + extent - 1};
   for (const Digit& digit : sum.digits) {

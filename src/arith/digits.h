@@ -42,7 +42,7 @@ struct Counter {
   int64_t extent;
 };
 using Counters = InlineVector<Counter, 16>;
-/// Nothing where a range has other ends than constants, or another start than 0.
+/// Returns nothing if a range does not start at 0, or if its extent is not constant.
 std::optional<Counters> counters_of(const IterDomains& inputs);
 /// Adds one for a loop over that range; false where it is not of this kind.
 bool add_counter(Counters& counters, const Ref<Var>& var, const Expr& min, const Expr& extent);
@@ -64,12 +64,12 @@ struct Bindings {
   const std::vector<Ref<IterVar>>& axes;
   const std::vector<Expr>& values;
 };
-/// From the sum of the terms and `first` to that of the terms and `last`.
+/// The range from the sum of the terms and `first` to that of the terms and `last`.
 struct Reach {
   FixedTerms fixed;
   int64_t first, last;
 };
-/// For each dimension, whatever the values of the variables `around` are.
+/// Whether inner is inside of outer in each dimension, for all values of the variables `around`.
 bool is_inside(const std::vector<Reach>& inner, const std::vector<Reach>& outer, const Counters& around);
 /// Per dimension, the interval of the elements that `region` touches. The axes of the region are bound.
 std::optional<std::vector<Reach>> plain_reach(const Region& region, const Bindings& bindings, const Counters& inputs);

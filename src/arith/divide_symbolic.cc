@@ -16,7 +16,7 @@
 
 namespace tilewright::arith {
 
-/// By whatever divisor that simplify() returned.
+/// Divides by any divisor that simplify() returned.
 Linear Engine::divided(Linear dividend, const Expr& divisor, DataType type, bool quotient) {
   const IntImm* imm = divisor.as<IntImm>();
   if (!imm || imm->value == 0 || imm->value == std::numeric_limits<int64_t>::min()) {

@@ -58,7 +58,7 @@ class Engine {
     Expr min, max;                           ///< bounds of each element
     bool ascends = false, strictly = false;  ///< each element is not less than the one before it, or greater
   };
-  /// Null for a load from a buffer of which nothing is declared.
+  /// Returns null for a load from a buffer without a declaration.
   const Elements* elements(const Expr& load) const;
   bool prove(const Expr& condition);
   bool prove_ge0(const Linear& linear);
@@ -104,7 +104,7 @@ class Engine {
   void learn_residue(const Expr& a, const Expr& b);
   ConstIntBound known(Fingerprint terms) const;
   std::optional<bool> known_truth(Fingerprint condition) const;
-  /// Null for a variable of which nothing is known.
+  /// Returns null for a variable without facts.
   const VarInfo* info(const NodeBase* var) const;
   const VarInfo* info(const Expr& var) const { return info(var.get()); }
   void put(const Ref<Var>& var, VarInfo info);
@@ -132,7 +132,7 @@ class Engine {
   Expr simplify_call(const Expr& e);
   Expr simplify_wrapping(const Expr& e);
   bool reads_data(const Expr& e);
-  /// In a value that is data: whether its int32 and int64 arithmetic may wrap.
+  /// Whether int32 and int64 arithmetic of the expression may wrap: in values that are data.
   bool wraps(const Expr& e) { return value_mode_ && reads_data(e); }
 
   // simplify_index.cc

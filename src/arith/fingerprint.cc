@@ -167,7 +167,8 @@ Fingerprint Fingerprints::compute(const Expr& e) {
   }
 }
 
-/// By kind, type, fields that are no expressions, and children in order. Two nodes with an effect are never the same.
+/// Hashes the kind, type, fields other than expressions, and children in order. Two nodes with an effect are never
+/// equal.
 Fingerprint Fingerprints::opaque(const Expr& e) {
   Fingerprint h = Fingerprint::of_hash(tag_of(e.kind(), e.dtype()));
   if (const FloatImm* imm = e.as<FloatImm>()) return mix(std::bit_cast<uint64_t>(imm->value), h);

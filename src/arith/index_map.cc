@@ -28,7 +28,7 @@ DataType wide_type(const std::vector<Expr>& shape) {
   return type;
 }
 
-/// How an index is taken apart.
+/// Digits of an index.
 struct SplitIndex {
   Expr offset;  ///< offset added before each division; null while it is not divided
   Expr factor;  ///< null: by numbers that have no common multiple here

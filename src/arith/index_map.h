@@ -15,7 +15,7 @@ namespace tilewright::arith {
 /// The map with indices of that type; constants and other variables follow.
 Ref<IndexMap> with_index_type(const IndexMap& map, DataType type);
 
-/// As many indices as the map takes.
+/// Returns the images of the indices; there are as many `indices` as the map takes.
 std::vector<Expr> map_indices(const IndexMap& map, const std::vector<Expr>& indices, Analyzer& analyzer);
 
 /// The box of the images of a box; null where they are no box, or where that cannot be proved. The map is taken to be

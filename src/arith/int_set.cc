@@ -425,8 +425,8 @@ Region clip_to_shape(const Box& box, const std::vector<Expr>& shape, Analyzer& a
       result.push_back(range(part->min, shape[i]));
       continue;
     }
-    // Nothing of the box may be left, or nothing was in it: of a number of elements that depends on nothing but loops
-    // with known extents it can be seen.
+    // The remainder of the box may be empty, or the box was: a number of elements that depends only on loops with
+    // constant extents shows that.
     auto may_be_negative = [&](const Expr& extent) {
       if (!contained) return !analyzer.can_prove(ge(extent, zero(extent.dtype())));
       ConstIntBound count = analyzer.const_int_bound(extent);

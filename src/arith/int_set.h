@@ -29,7 +29,7 @@ struct IntSet {
   bool is_everything() const { return !is_nothing && !min.defined() && !max.defined(); }
   bool is_point() const { return min.defined() && min == max; }
   bool is_bounded() const { return !is_nothing && min.defined() && max.defined(); }
-  /// As a range; null when an end is open or the set is empty.
+  /// Returns the set as a range; null if an end is open or the set is empty.
   Ref<Range> to_range(Analyzer& analyzer) const;
 };
 

@@ -26,7 +26,8 @@ struct Splits {
     }
   }
 
-  /// Below the iterator that a remainder of their sum made of them, too: the condition `(i * 2 + j) % 2 == 1`.
+  /// Whether the pattern shares loops with this one, including loops of an iterator that a remainder has made of a sum:
+  /// the condition `(i * 2 + j) % 2 == 1`.
   bool share_loops_with(const IterSumExpr& pattern) const {
     return std::any_of(pattern.args.begin(), pattern.args.end(), [&](const IterSplitExpr& split) {
       return of.contains(split.source.get()) || (split.source->sum && share_loops_with(*split.source->sum));

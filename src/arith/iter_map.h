@@ -65,7 +65,7 @@ IterMapResult detect_iter_map(const std::vector<Expr>& indices, const IterDomain
 /// one to one on the larger domains is so on the given ones, where i // 3 and i % 3 may span no box.
 IterDomains rounded_up(const std::vector<Expr>& indices, IterDomains inputs);
 
-/// Back to an expression of the input variables.
+/// Converts back to an expression of the input variables.
 Expr normalize_iter_map_to_expr(const IterSumExpr& sum, Analyzer& analyzer);
 Expr normalize_iter_map_to_expr(const IterSplitExpr& split, Analyzer& analyzer);
 Expr normalize_iter_map_to_expr(const IterMark& mark, Analyzer& analyzer);
@@ -74,7 +74,7 @@ Expr normalize_iter_map_to_expr(const IterMark& mark, Analyzer& analyzer);
 std::vector<Expr> iter_map_simplify(const std::vector<Expr>& indices, const IterDomains& inputs, const Expr& predicate,
                                     IterMapLevel level, Analyzer& analyzer);
 
-/// For a bijective map: the input variables in terms of the values of the indices.
+/// Returns the input variables of a bijective map in terms of the values of the indices.
 std::unordered_map<NodeRef, Expr> inverse_affine_iter_map(const std::vector<IterSumExpr>& indices,
                                                           const std::vector<Expr>& outputs, Analyzer& analyzer);
 
@@ -97,7 +97,7 @@ enum class SubspaceForm : uint8_t {
   /// is padded to a multiple of c: the extents are those of the padded loops, and predicates mask the padding.
   kGeneral,
 };
-/// Nothing when the indices are no map of the level or do not divide; `errors` (may be null) gets the reason.
+/// Returns nothing if the indices are no map of the level or do not divide; `errors` (may be null) gets the reason.
 std::optional<SubspaceDivision> subspace_divide(const std::vector<Expr>& indices, const IterDomains& inputs,
                                                 const std::vector<Ref<Var>>& inner_vars, const Expr& predicate,
                                                 IterMapLevel level, Analyzer& analyzer,

@@ -85,7 +85,7 @@ std::optional<IterSumExpr> IterReader::read(const Expr& e) {
 }
 
 std::optional<IterSumExpr> IterReader::divide(IterSumExpr sum, const Expr& divisor, bool quotient) {
-  // Only code that never runs divides by 0.
+  // A division by 0 is never executed.
   if (factors_.is_zero(divisor) || !factors_.non_negative(divisor)) return std::nullopt;
   use_constraints(sum);
   sums_.join_digits(sum);

@@ -18,7 +18,7 @@ class IterSums {
   IterSumExpr scaled(IterSumExpr sum, const Expr& factor);
   /// Neighboring digits of one iterator become one: (x // 8) * 8 + x % 8 is x.
   void join_digits(IterSumExpr& sum);
-  /// All values of the splits are at least 0 and at most this, when the scales allow to say so.
+  /// Returns the largest value of the splits, whose least value is 0. Nothing if the scales do not allow to compute it.
   std::optional<Expr> reach(const IterSumExpr& sum);
   /// Orders the splits so that each scale is the product of scale and extent of the next; false if that cannot be.
   bool make_compact(IterSumExpr& sum);

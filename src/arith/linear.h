@@ -62,7 +62,7 @@ struct Linear {
   /// The gcd of the coefficients, 0 without terms.
   int64_t content() const;
   Fingerprint fingerprint() const;
-  /// Without the constant.
+  /// Returns the fingerprint of the sum without the constant.
   Fingerprint terms_fingerprint() const;
 };
 

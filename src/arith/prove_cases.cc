@@ -55,7 +55,7 @@ bool Engine::prove_less_equal_by_cases(const Expr& a, const Expr& b) {
   return not_negative_by_operands(difference, sums) || not_negative_in_all_orders(b - a, orders);
 }
 
-/// With both operands of a min that is added, or of a max that is taken away; of others, one is enough.
+/// Tries both operands of an added min or of a subtracted max; for the others, one operand is enough.
 bool Engine::not_negative_by_operands(const Linear& goal, int& sums) {
   if (goal.bad || --sums < 0) return false;
   if (bound(goal).min_value >= 0) return true;

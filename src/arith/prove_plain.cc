@@ -75,10 +75,10 @@ bool Engine::PlainSum::difference(const Engine& engine, const Expr& a, const Exp
   return true;
 }
 
-/// Nothing but its range is known of any variable.
+/// Whether nothing but its range is known of any variable.
 bool Engine::runs_freely() const { return facts_.empty() && bounds_.empty() && truths_.empty() && residues_.empty(); }
 
-/// False for anything else. `exact` is left where both corners belong to the domain.
+/// Returns false for expressions of another form. `exact` stays true if both corners belong to the domain.
 bool Engine::extremes(const Expr& e, Extremes& found, bool& exact) const {
   if (const IntImm* number = e.as<IntImm>()) {
     found = {number->value, number->value, number->value, number->value};

@@ -70,7 +70,7 @@ bool is_select(const Expr& e) {
   return e.is<Select>() || is_call_to(e, Intrinsic::k_if_then_else);
 }
 
-/// Without `count` times the dividend, all terms of which have to occur as often; nothing where they do not.
+/// Subtracts `count` times the dividend. Nothing if one of its terms does not occur as often.
 std::optional<Linear> subtract_dividend(const Linear& sum, const Linear& dividend, int64_t count) {
   const bool is_there = std::all_of(dividend.terms.begin(), dividend.terms.end(), [&](const Term& part) {
     const Term* found = sum.find(part.fp);

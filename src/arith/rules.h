@@ -20,7 +20,7 @@
 
 namespace tilewright::arith {
 
-/// For which types of x, y, ... a rule holds.
+/// Types of x, y, ... for which a rule holds.
 enum RuleDomain : uint8_t {
   kIndexRule = 1,     ///< arithmetic that does not overflow
   kWrappingRule = 2,  ///< arithmetic modulo 2^bits
@@ -45,7 +45,7 @@ struct RuleVars {
 };
 
 const RuleVars& rule_vars();
-/// All rules, in the order in which they are tried.
+/// Returns all rules, in the order in which they are tried.
 const std::vector<Rule>& rewrite_rules();
 
 /// A pattern or replacement, compiled: nodes in an array, children by position.

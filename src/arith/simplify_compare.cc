@@ -420,7 +420,7 @@ Expr Engine::simplify_select(const Expr& condition, const Expr& true_value, cons
   if (const IntImm* imm = c.as<IntImm>()) return simplify(imm->value ? true_value : false_value);
   auto under = [&](const Expr& value, bool holds) {
     if (value.is<IntImm>() || value.is<FloatImm>() || c.dtype().is_vector()) return simplify(value);
-    // Both values of a Select are computed: what it loads has its place in memory whatever the condition says.
+    // Both values of a Select are evaluated, so their loads have to be in bounds whatever the condition is.
     if (original.is<Select>() && effect_of(value) != Effect::kPure) return simplify(value);
     marks_.push_back({facts_.size(), bounds_.size(), truths_.size(), residues_.size()});
     size_t mark = marks_.size() - 1;

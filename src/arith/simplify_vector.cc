@@ -74,7 +74,7 @@ Expr Engine::simplify_vector(const Expr& e) {
   return binary(result.kind(), a, b);
 }
 
-/// Both sides are Ramp or Broadcast of the same lanes; null when the result is neither.
+/// Both sides are Ramp or Broadcast of the same lanes. Returns null if the result is neither.
 Expr Engine::lift(Kind kind, const Expr& a, const Expr& b) {
   Lanes x = *as_lanes(a), y = *as_lanes(b);
   Expr lanes = lanes_of(a);

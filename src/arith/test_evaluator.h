@@ -12,7 +12,7 @@ namespace tilewright::arith {
 
 using Env = std::unordered_map<NodeRef, int64_t>;
 
-/// Nothing when the expression divides by 0 or an index operation leaves its type: the contract excludes such inputs.
+/// Returns nothing if the expression divides by 0 or an index operation overflows: the contract excludes such inputs.
 inline std::optional<int64_t> evaluate(const Expr& e, const Env& env) {
   using Wide = __int128;
   auto finish = [&](Wide value) -> std::optional<int64_t> {
