@@ -133,7 +133,7 @@ std::set<const NodeBase*> moves_in(const Ref<IterVar>& axis,
   return result;
 }
 
-/// Which axes of the block are joined for each axis of the description, and which stay.
+/// Axes of the block that are joined for each axis of the description, and the remaining ones.
 struct Joined {
   std::vector<std::vector<Ref<IterVar>>> parts;  ///< by axis of the description
   std::vector<Ref<IterVar>> batches;

@@ -1,4 +1,4 @@
-// How a block could be computed by a tensor intrinsic: which loops to tile, which layouts its buffers need.
+// Finds how a tensor intrinsic can compute a block: the loops to tile, and the layouts of buffers.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace tilewright::search {
 
-/// For each loop of a description, outermost first, the loop of the program that stands for it.
+/// For each loop of a description, outermost first, the corresponding loop of the program.
 struct LoopMapping {
   struct Pair {
     schedule::LoopRV loop;
@@ -20,8 +20,9 @@ struct LoopMapping {
   std::vector<int64_t> paddings;  ///< by axis of the block, what its extent has to become a multiple of; empty: nothing
 };
 
-/// From the last axes to the first, an axis of the description takes the last axis of the block that is left and of the
-/// same kind, and its loop, whose extent has to be a multiple unless padding is allowed. None where there is none.
+/// Matches axes from the last to the first: an axis of the description takes the last remaining axis of the block of
+/// the same kind, and its loop. The loop's extent has to be a multiple unless padding is allowed. Nothing if an axis
+/// has no match.
 Result<std::optional<LoopMapping>> loop_mapping(schedule::Schedule& schedule, schedule::BlockRV block,
                                                 const PrimFunc& desc, bool allow_padding);
 
@@ -44,7 +45,7 @@ struct LayoutMapping {
   std::unordered_map<NodeRef, std::vector<Expr>> indices;  ///< indices of the description's buffers
   std::vector<Ref<IterVar>> block_axes, desc_axes;
 };
-/// None where the block computes something else, or moves differently through its buffers.
+/// Nothing if the block computes something else, or has other access patterns.
 std::optional<LayoutMapping> layout_mapping(const schedule::Place& block, const PrimFunc& desc);
 
 }  // namespace tilewright::search

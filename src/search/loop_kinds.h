@@ -16,11 +16,11 @@ enum class LoopUse {
   kOther,
 };
 
-/// By the blocks directly below the loop.
+/// Classifies a loop by the blocks directly below it.
 LoopUse loop_use(const analysis::Tree& tree, int loop);
 /// Nobody has said yet who runs its iterations or how.
 bool is_plain(const For& loop);
-/// Its body is one statement.
+/// Whether the body of the loop is one statement.
 bool has_single_body(const For& loop);
 
 /// A handle to a block found by its position, through its name.
@@ -31,7 +31,7 @@ struct FoundBlock {
   uint32_t func;
   Ref<Block> block;
 };
-/// All blocks with handles of all functions, in pre-order.
+/// Returns all blocks with handles of all functions, in pre-order.
 std::vector<FoundBlock> blocks_of(const schedule::State& state);
 
 /// The value of an annotation; none if there is none, or it is not an integer.

@@ -162,7 +162,7 @@ void StoreModel::choose_vector() {
   lanes_ = std::min(widest, std::max(1.0, extent(vector_)));
 }
 
-/// From the innermost loop out: loops that are written out, as long as the copies are few.
+/// Selects the loops to unroll, from the innermost one out, as long as the copies are few.
 void StoreModel::choose_block() {
   block_.assign(nest_.size(), false);
   double asked = 0, copies = 1;
@@ -401,7 +401,7 @@ Result<std::vector<double>> AnalyticalModel::predict(const TuneContext& context,
   on_threads(context.num_threads, candidates.size(), [&](size_t i) {
     constexpr double kLeast = 1e-9;  // a call takes that long
     const Ref<Module>& module = candidates[i].schedule.module();
-    // Nothing of the model above holds on a GPU.
+    // The model above is not valid for GPUs.
     scores[i] =
         1 / (kLeast + (is_device ? estimate_device_cost(module).seconds : estimate_cost(module, target).seconds));
   });

@@ -14,10 +14,10 @@ class ForgivingModel final : public CostModel {
   Status load(const std::string& path) override;
   Status save(const std::string& path) override;
   Status update(const TuneContext& context, const MeasureCandidates& candidates, const RunnerResults& results) override;
-  /// After an error the same score for all: whoever sorts by it keeps the order that was there.
+  /// After an error, returns the same score for all candidates: sorting by score keeps their order.
   Result<std::vector<double>> predict(const TuneContext& context, const MeasureCandidates& candidates) override;
 
-  /// As after an error of the model: for one that others found.
+  /// Stops using the model, as after its error; the caller found another one.
   void give_up(const Diagnostic& error);
 
  private:

@@ -209,7 +209,7 @@ TEST(Database, ManyProcessesShareAFile) {
   auto database = open(folder / "t.db");
   EXPECT_EQ(*database->size(), kWriters * kEach);
   EXPECT_EQ(database->workloads()->size(), 1u);
-  // Nothing but the database is left behind.
+  // Only the database file is left.
   database.reset();
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
@@ -258,10 +258,10 @@ TEST(Database, FinalsDecideUntilSomethingFasterComes) {
   EXPECT_EQ(top[0].id, winner);
   EXPECT_EQ(top[0].seconds, (std::vector<double>{1.5, 1.3, 1.4}));
   EXPECT_EQ(top[1].id, fast);
-  // Those that came later had no part in it.
+  // Candidates that came later took no part in the finals.
   const int64_t slower = *database->commit(record_of({1.45}, 2));
   EXPECT_EQ((*database->best(kMatmul, ""))->id, winner);
-  // Who lost the finals comes behind their winner, and before what is slower than itself.
+  // A loser of the finals is listed behind their winner, and before slower candidates.
   top = *database->top_k(kMatmul, kTarget, 5);
   ASSERT_EQ(top.size(), 3u);
   EXPECT_EQ(top[1].id, fast);

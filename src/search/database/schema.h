@@ -24,7 +24,7 @@ namespace tilewright::search {
 /// "TlWr". Stands at offset 68 of the file, where it can be read without SQLite.
 inline constexpr uint32_t kApplicationId = 0x546c5772;
 
-/// From one version to the next. Released ones never change.
+/// Changes from one version to the next. Released migrations never change.
 struct Migration {
   const char* tables;
   /// Run on SQLite only: servers have had this schema since version 4, so they have no older rows.

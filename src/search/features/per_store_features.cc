@@ -356,7 +356,7 @@ FeatureMatrix Extractor::run(const std::vector<double>& workload) {
   return matrix;
 }
 
-/// Which of the kinds of operators the blocks are called like.
+/// Returns the kinds of operators that the names of the blocks indicate.
 std::vector<double> kinds_of_blocks(const Ref<Module>& task) {
   static constexpr std::string_view kNames[][2] = {{"softmax", "softmax"},
                                                    {"max", "min"},

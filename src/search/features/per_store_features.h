@@ -53,7 +53,7 @@ class PerStoreFeature final : public FeatureExtractor {
   static Status check(const Options& options);
   explicit PerStoreFeature(const Options& options) : options_(options) {}
   const PerStoreOptions& options() const { return options_; }
-  /// On as many threads as the context says.
+  /// Runs on as many threads as the context allows.
   Result<std::vector<FeatureMatrix>> extract_from(const TuneContext& context,
                                                   const MeasureCandidates& candidates) override;
 

@@ -190,7 +190,7 @@ Status Arguments::check_complete() const {
     const ArgumentRole role = specs_[i].role;
     if (role != ArgumentRole::kOutput && !slots_[i].is_set)
       return argument_error("measure/argument", fmt::format("{} has no initial values", specs_[i].name));
-    // Without them a wrong kernel could be stored as the best one.
+    // Without expected values, a wrong kernel could be stored as the best one.
     if (role != ArgumentRole::kInput && !slots_[i].expected && !slots_[i].waits)
       return argument_error("measure/argument", fmt::format("{} has no expected values", specs_[i].name));
   }

@@ -1,4 +1,4 @@
-// Which processors measure and which build.
+// Selects the processors for measuring and for building.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tilewright::search {
 struct CpuPlan {
   std::vector<int32_t> measure;  ///< one for each thread of the kernel, or all there are
   std::vector<int32_t> build;
-  /// Nothing is left for building: the two take turns.
+  /// Whether no processor is left for building: building and measuring alternate.
   bool exclusive = false;
 };
 
@@ -22,7 +22,7 @@ struct Processor {
 };
 CpuPlan plan_cpus(std::vector<Processor> processors, int threads);
 
-/// Those of this process, from its affinity mask and /sys.
+/// Returns the processors of this process, from its affinity mask and /sys.
 std::vector<Processor> usable_processors();
 
 }  // namespace tilewright::search
