@@ -37,7 +37,7 @@ Result<CachedAccess> cached_write(const State& state, BlockRV block, const Buffe
 /// copy.
 Status require_only_blocks(const Place& block, int scope, const char* code);
 
-/// Some block allocates the buffer: it is neither a parameter nor a view.
+/// Whether a block allocates the buffer: it is neither a parameter nor a view.
 bool is_allocated(const Tree& tree, const Ref<Buffer>& buffer);
 
 /// Where a copy goes: before or after a statement.
@@ -53,7 +53,7 @@ struct CopyPlace {
 /// Location before or after all statements of a block, but inside of the constants that it declares around them.
 CopyPlace start_of(const Tree& tree, int scope);
 CopyPlace end_of(const Tree& tree, int scope);
-/// Before the first of these blocks, in the innermost sequence that it shares with the block `from` before it.
+/// Location before the first of these blocks, in the innermost sequence that it shares with the block `from` before it.
 CopyPlace before_first(const Tree& tree, int scope, int from, const std::vector<int>& blocks);
 /// Whether a loop of the scope with several iterations contains both blocks.
 bool share_a_loop(const Tree& tree, int scope, int a, int b);
@@ -77,7 +77,7 @@ struct Copy {
 /// Returns another buffer that the children of the scope use for the same memory: a view of this buffer, or of the
 /// buffer that this one is a view of. Null if there is none.
 Ref<Buffer> other_name(const Tree& tree, int scope, const Ref<Buffer>& buffer);
-/// CODE where there is one.
+/// Refuses with CODE if other_name() finds a buffer.
 Status require_one_name(const Place& block, int scope, const Ref<Buffer>& buffer, const char* code,
                         const char* hint = "cache the buffer outside of the block that makes the view");
 

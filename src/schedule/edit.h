@@ -23,7 +23,7 @@ class TreeEdit {
  public:
   explicit TreeEdit(const Tree& tree) : tree_(tree) {}
 
-  /// At most one of replace and remove per statement, and none below a replaced one.
+  /// Replaces or removes a statement: at most one of both per statement, and none below a replaced one.
   void replace(int at, Stmt with) { changes_[at].replacement = std::move(with); }
   void remove(int at) { changes_[at].removed = true; }
   /// Puts a statement before or after another one, making a sequence of them where there is none.

@@ -1,4 +1,4 @@
-// How each type of field of an instruction turns into a Value and back, and what it is called in Python.
+// Conversions of the fields of an instruction to a Value and back, and their names in Python, by type.
 #pragma once
 
 #include "ir/json.h"
@@ -197,7 +197,7 @@ struct FieldTraits<TouchedBuffer> {
     return true;
   }
 };
-/// As text, in JSON, the map is the JSON of its node.
+/// In JSON, the map is a string: the JSON of its node.
 template <>
 struct FieldTraits<IndexFunction> {
   static constexpr FieldRole kRole = FieldRole::kAttr;

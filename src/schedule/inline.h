@@ -22,8 +22,8 @@ struct NestedAssignment : Assignment {
 };
 Result<NestedAssignment> nested_assignment_of(const Place& block, const char* code);
 
-/// Which axis each index is: the axis variable by dimension, null for a dimension of one element. Nothing where an
-/// index is anything else, or an axis of more than one value is missing or occurs twice.
+/// Returns the axis of each index: the axis variable by dimension, null for a dimension of one element. Nothing if an
+/// index is anything else, or if an axis of more than one value is missing or occurs twice.
 std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const std::vector<Expr>& indices);
 
 /// Returns the axes in terms of the indices of an access; an axis with one value has this value.

@@ -31,7 +31,7 @@ class Instruction {
   Instruction(I fields) : info_(&kind_of<I>()), fields_(std::make_shared<const I>(std::move(fields))) {}
 
   const KindInfo& info() const { return *info_; }
-  /// Null where it is of another kind.
+  /// Returns null for another kind.
   template <class I>
   const I* as() const {
     return is<I>() ? static_cast<const I*>(fields_.get()) : nullptr;
@@ -95,7 +95,7 @@ struct KindInfo {
   /// that does not fit.
   Result<Instruction> (*build)(const KindInfo&, std::span<const std::optional<Value>>);
   Value (*decision)(const Instruction&);
-  /// Nothing if it is no sampling instruction, or the value has another type.
+  /// Returns nothing if it is no sampling instruction, or the value has another type.
   std::optional<Instruction> (*with_decision)(const Instruction&, const Value&);
   void (*for_each_handle)(const Instruction&, const ReadHandle&);
   Instruction (*with_handles)(const Instruction&, const ChangeHandle&);
@@ -105,7 +105,7 @@ struct KindInfo {
 
 std::span<const KindInfo> all_kinds();
 inline const KindInfo& kind_info(const Instruction& instruction) { return instruction.info(); }
-/// By kind ("Split"); null if there is none.
+/// Finds a kind by name ("Split"); null if there is none.
 const KindInfo* find_kind(std::string_view kind);
 
 /// One value per parameter.

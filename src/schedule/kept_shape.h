@@ -5,7 +5,8 @@
 
 namespace tilewright::schedule {
 
-/// Nothing in the block `scope`, which is to allocate the buffer, changes what its shape reads.
+/// Requires that nothing in the block `scope`, which will allocate the buffer, changes memory that the buffer's shape
+/// reads.
 Status require_kept_shape(const Tree& tree, int scope, const Ref<Buffer>& buffer, const char* code);
 
 }  // namespace tilewright::schedule

@@ -16,7 +16,7 @@ class Rebind {
   Rebind(const analysis::Tree& tree, int at, bool preserve_unit_iters);
 
   void bind(const Ref<Var>& loop_var, const Expr& min, const Expr& extent);
-  /// From now on uses of `from` become `to`.
+  /// Replaces uses of `from` by `to` from now on.
   void replace(const Ref<Var>& from, Expr to) { map_.emplace(from, std::move(to)); }
 
   /// The statement in the new variables, with bindings and loop bounds simplified. A `condition` other than null is

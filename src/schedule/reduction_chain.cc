@@ -129,7 +129,7 @@ Ref<Buffer> partial_buffer(const Ref<Buffer>& result, size_t position, const Exp
   buffer.data = make<Var>(std::move(data));
   buffer.shape.insert(buffer.shape.begin() + static_cast<std::ptrdiff_t>(position), extent);
   buffer.strides.clear();
-  // Without dimensions there is no type of an index to take over.
+  // Without dimensions there is no index type to use.
   if (result->shape.empty() && is_const_int(result->elem_offset, 0)) buffer.elem_offset = zero(DataType::int_(64));
   // A view begins somewhere in what it is a view of; this is memory of its own.
   if (!const_int(buffer.elem_offset)) buffer.elem_offset = zero(extent.dtype());

@@ -38,7 +38,7 @@ std::vector<int> loops_around(const AtLoop& at) {
   return around;
 }
 
-/// Those of the loops whose iterations are threads that share the memory.
+/// Returns the loops whose iterations are threads that share the memory.
 std::vector<int> sharing_loops(const AtLoop& at, const std::string& scope) {
   const Tree& tree = *at.loop.tree;
   std::vector<int> result;
@@ -129,7 +129,7 @@ struct LoopInRegion {
   const For* loop;
   std::vector<Expr> digits;
 
-  /// Both `f // 4` and `f % 4`, which determine the variable, or the variable itself.
+  /// Whether the digits determine the variable, as `f // 4` and `f % 4` do, or are the variable itself.
   bool is_whole() const {
     if (digits.size() == 1) return digits[0] == loop->loop_var;
     if (digits.size() != 2) return has_itself();

@@ -319,7 +319,7 @@ std::optional<Chosen> chosen_now(const Tree& tree, int block) {
   return Chosen{arith::intersect(*box, domain, analyzer), condition};
 }
 
-/// Both places choose the same instances of one box, by one condition on the axes.
+/// Whether both locations select the same instances of one box, by the same condition on the axes.
 bool chooses_the_same(const Tree& before, int old_at, const Tree& after, int new_at) {
   auto was = chosen_now(before, old_at), is = chosen_now(after, new_at);
   if (!was || !is || is_true(was->condition) || !structural_equal(was->condition, is->condition)) return false;
@@ -328,7 +328,7 @@ bool chooses_the_same(const Tree& before, int old_at, const Tree& after, int new
   return arith::proves_subset(was->box, is->box, analyzer) && arith::proves_subset(is->box, was->box, analyzer);
 }
 
-/// Both places run each instance of one box, and no others.
+/// Whether both locations run each instance of the same box, and no others.
 bool runs_the_same(const Tree& before, int old_at, const Tree& after, int new_at) {
   auto was = instances_now(before, old_at), is = instances_now(after, new_at);
   if (!was || !is) return false;
@@ -414,7 +414,7 @@ bool is_safe_everywhere(const Block& block) {
          std::all_of(block.writes.begin(), block.writes.end(), inside);
 }
 
-/// All that it reads has a value, whenever it runs: what others of the program compute has been begun by then.
+/// Whether everything the block reads has a value whenever it runs: its writers have initialized it by then.
 bool reads_values(const Tree& tree, int at) {
   const auto& reads = tree.block_at(at).reads;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[at].scope));

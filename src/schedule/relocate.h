@@ -26,7 +26,7 @@ struct Move {
 
 /// The statements of a loop's body: the parts of a sequence, or the one that it is.
 std::vector<int> statements_of(const Tree& tree, int loop);
-/// Which of these statements holds the position; -1 if none does.
+/// Returns which of these statements contains the position; -1 if none does.
 int statement_with(const Tree& tree, const std::vector<int>& statements, int at);
 
 /// The step that puts the block under the loop, running over `axes`. Refused: the index; that nothing is known about
@@ -36,7 +36,7 @@ int statement_with(const Tree& tree, const std::vector<int>& statements, int at)
 Result<Plan> finish_move(const Move& move, const AxisSets& axes,
                          const std::function<Status(const Tree& after, int moved)>& also = {});
 
-/// Both in one function and scope, and the loop not around the block.
+/// Checks that both are in one function and scope, and that the loop is not around the block.
 Status check_same_scope(const Move& move);
 /// The block is complete or a regular reduction.
 Status check_block_role(const Move& move);

@@ -97,8 +97,8 @@ Result<SelectedElement> selected_element(const Place& block, const Ref<Buffer>& 
 
 namespace {
 
-/// At least as large as the extent, and known outside of the block's loops: itself, or where it is the difference of
-/// two elements of a buffer what is declared of these. Null where nothing is.
+/// Returns a bound of the extent that is known outside of the block's loops: the extent itself, or for the difference
+/// of two elements of a buffer the declared one. Null if there is none.
 Expr bound_of(const Place& block, const Expr& extent) {
   bool foreign = false;
   for_each_free_var(extent, [&](const Ref<Var>& v) { foreign |= is_foreign(block, v); });

@@ -13,8 +13,8 @@ struct SelectedElement {
   std::vector<Expr> indices;  ///< indices; they may read other buffers, which the block does not write
   Expr guard;                 ///< the condition under which it is touched; null where that is not known
 };
-/// CODE where the block holds other blocks, touches several elements, or selects the element by more than its axes and
-/// data.
+/// Refuses with CODE if the block contains blocks, touches several elements, or selects the element by more than its
+/// axes and data.
 Result<SelectedElement> selected_element(const Place& block, const Ref<Buffer>& buffer, const char* code);
 
 /// The cache of the element: indexed by the axes of the block that select it, in their order or as `order` says, which

@@ -63,7 +63,7 @@ struct Renumbering {
   uint32_t kept = 0;  ///< numbers below this one mean the same in both
   std::unordered_map<uint32_t, uint32_t> others;
 
-  /// False where no earlier step has given one of the handles.
+  /// Returns false if no earlier step has returned one of the handles.
   bool apply(Instruction& instruction) const {
     bool known = true;
     instruction = with_handles(instruction, [&](HandleKind, uint32_t& number) {
@@ -140,7 +140,7 @@ bool same_step(const Step& theirs, const Step& ours, const Renumbering& numbers)
   return numbers.apply(instruction) && values_of(instruction) == values_of(ours.instruction);
 }
 
-/// How many steps apart, other than sampling steps, states are kept. A state keeps a version of the program alive.
+/// Number of steps, other than sampling steps, between stored states. A state keeps a version of the program alive.
 constexpr size_t kKeptEvery = 8;
 
 }  // namespace

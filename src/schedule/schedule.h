@@ -55,14 +55,15 @@ class Schedule {
 
   /// Returns this schedule after its first `steps` steps, from a state kept nearby. steps <= trace().size().
   Schedule rewound(size_t steps) const;
-  /// This schedule with the steps from `step` on done again, some of them as the edits say (their steps >= `step`). All
-  /// before is shared, not done again. Errors as of Trace::edited and replay.
+  /// Returns this schedule with the steps from `step` on replayed, with these edits (their steps >= `step`). Earlier
+  /// steps are shared, not replayed. Errors as of Trace::edited and replay.
   Result<Schedule> replay_from(size_t step, const std::vector<TraceEdit>& edits,
                                const ReplayOptions& options = {}) const;
   /// Applies another trace to the same original program, from the first step that differs. The trace's handles have
   /// their own numbering.
   Result<Schedule> with_trace(const Trace& other, const ReplayOptions& options = {}) const;
-  /// With other decisions at some sampling steps (numbers among the sampling steps); later ones keep theirs.
+  /// Returns the schedule with other decisions at some sampling steps (numbers among the sampling steps); later ones
+  /// keep theirs.
   Result<Schedule> with_decisions(const std::vector<std::pair<size_t, Value>>& changes) const;
 
   Result<Outputs> apply(Instruction instruction);

@@ -1,4 +1,4 @@
-// Which instructions of a trace need iterations over sparse axes.
+// Instructions of a trace that need iterations over sparse axes.
 #pragma once
 
 #include "schedule/instruction.h"

@@ -61,7 +61,7 @@ struct Place {
 struct Plan {
   uint32_t func = 0;
   Ref<Block> root;  ///< the function's new root block; null: its body stays
-  /// By name, whole functions that take the places of those with other parameters, buffers or attributes, and new ones.
+  /// Functions by name: new ones, and replacements of functions with other parameters, buffers or attributes.
   std::vector<std::pair<std::string, Func>> functions{};
   std::vector<std::optional<Handle>> outputs{};  ///< empty where an output is None
   std::optional<Random> random{};                ///< the generator after sampling
@@ -95,9 +95,10 @@ class State {
   /// The function that get_block looks into by default: "main", or the only one.
   std::optional<uint32_t> working_function() const { return working_; }
   Status work_on(std::string_view name);
-  /// By its key in the module, else by what its definition calls it. ScheduleError "schedule/function".
+  /// Finds a function by its key in the module, otherwise by the name in its definition. ScheduleError
+  /// "schedule/function".
   Result<uint32_t> function(std::string_view name) const;
-  /// Its key in the module, which traces name it by.
+  /// Returns its key in the module, which is its name in traces.
   const std::string& function_name(uint32_t func) const { return module_->functions[(*places_)[func]].first; }
   /// Returns the function's name for messages, as in its definition (a function without a module is "main" in the
   /// module). function() finds it by that name.

@@ -108,7 +108,7 @@ std::vector<int64_t> sample_partitioned_tiling(Random& random, int64_t extent, i
   for (const PrimePower& power : factorize(extent)) {
     int least = 0;
     for (int64_t rest = inner_factor; rest % power.prime == 0; rest /= power.prime) ++least;
-    // How much of the exponent the inner factors take, and then who takes it.
+    // Choose how much of the exponent the inner factors take, then how it is distributed.
     int taken = power.exponent;
     if (outer > 0) {
       std::vector<double> weights;

@@ -197,7 +197,7 @@ Trace Trace::simplified() const {
   }
   Trace result;
   for (size_t i = 0; i < all.size(); ++i) {
-    // Without its state: it belongs to a schedule whose handles have other numbers.
+    // Drop the state: it belongs to a schedule whose handles have other numbers.
     if (keep[i]) result.append({all[i]->instruction, all[i]->outputs, nullptr, all[i]->stated});
   }
   return result;

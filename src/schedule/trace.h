@@ -39,7 +39,7 @@ class Trace {
  public:
   size_t size() const { return steps_.size(); }
   const Step& operator[](size_t index) const { return steps_[index]; }
-  /// All steps, first to last. Valid while the trace lives.
+  /// Returns all steps, first to last. Valid while the trace lives.
   std::vector<const Step*> steps() const { return steps_.items(); }
   void append(Step step) { steps_.push_back(std::move(step)); }
   Trace prefix(size_t size) const {
@@ -51,19 +51,19 @@ class Trace {
   void pop() { steps_ = steps_.prefix(steps_.size() - 1); }
   /// Returns the trace before the first EnterPostproc.
   Trace without_postproc() const;
-  /// With other numbers for all handles; without the states that sampling steps keep.
+  /// Returns the trace with other numbers for all handles, and without the states of sampling steps.
   Trace shifted(uint32_t by) const;
-  /// Without lookups and sampling steps whose results nothing uses.
+  /// Returns the trace without lookups and sampling steps whose results are not used.
   Trace simplified() const;
   /// The decision of each sampling step, in order.
   std::vector<Value> decisions() const;
   /// The numbers of the sampling steps among all.
   std::vector<size_t> sampling_steps() const;
-  /// With other steps at some places; what comes before the first of them is shared. ArgumentError "trace/step" for a
-  /// number that is none of a step.
+  /// Returns the trace with other steps at some positions; the steps before the first of them are shared. ArgumentError
+  /// "trace/step" for a number without a step.
   Result<Trace> edited(const std::vector<TraceEdit>& edits) const;
-  /// With another decision at a sampling step (None: to be sampled). ArgumentError "schedule/decision" where the step
-  /// does not sample, or not such a value.
+  /// Returns the trace with another decision at a sampling step (None: to be sampled). ArgumentError
+  /// "schedule/decision" if the step does not sample, or not such a value.
   Result<Trace> with_decision(size_t step, const Value& decision) const;
 
   /// One statement per step, "l1, l2 = sch.split(loop=l0, ...)".

@@ -96,7 +96,7 @@ class Division {
     inner.iter_vars = inner_axes_;
     if (!keeps_init && inner.init.defined()) {
       inner.init = {};
-      // Without an init, what is accumulated into is read, and stands first.
+      // A block without an init also reads the accumulator, which comes first.
       Regions reads = inner.writes;
       for (const Ref<BufferRegion>& read : inner.reads) {
         bool written = std::any_of(inner.writes.begin(), inner.writes.end(),

@@ -49,7 +49,7 @@ class Candidates {
     for (const Ref<IterVar>& axis : block.block().iter_vars) analyzer_.bind(axis->var, axis->dom);
   }
 
-  /// Those of a store with the threshold: the largest first, among equals in the order of the program.
+  /// Chooses the subexpressions of a store that reach the threshold: the largest first, equal ones in program order.
   void add(const BufferStore& store, int64_t threshold) {
     counted_.clear();
     for (const Expr& index : store.indices) count_largest(index, 1);

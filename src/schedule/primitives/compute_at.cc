@@ -69,8 +69,8 @@ arith::Region known_before(arith::Region region, const Place& producer, const Re
   return region;
 }
 
-/// Those of the loops that run over an index of the region which is an axis of the producer: where such a loop has no
-/// iteration, that axis gets no value either.
+/// Returns the loops over an index of the region which is an axis of the producer: if such a loop has no iteration, the
+/// axis has no value either.
 std::vector<int> loops_of_axes(const Tree& tree, const std::vector<int>& loops, const Block& producer,
                                const Ref<BufferRegion>& write, const arith::Region& region) {
   std::vector<int> result;

@@ -237,7 +237,7 @@ class Decompose {
       edit.replace(block_.at, after);
       return;
     }
-    // Below the first of the shorter loops stands the block alone.
+    // The first of the shorter loops contains the block alone.
     size_t top = loops_.size();
     for (const auto& [at, extent] : shorter_) {
       top = std::min<size_t>(top, static_cast<size_t>(std::find(loops_.begin(), loops_.end(), at) - loops_.begin()));

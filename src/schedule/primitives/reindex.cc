@@ -43,7 +43,7 @@ struct ReindexRequest {
   Expr condition;            ///< under which there is something to copy
 };
 
-/// Without the parts that read memory.
+/// Returns the condition without the parts that read memory.
 Expr without_data(const Expr& condition) {
   if (const And* both = condition.as<And>()) return logical_and(without_data(both->a), without_data(both->b));
   return effect_of(condition) == Effect::kPure ? condition : Expr(bool_imm(true));

@@ -62,7 +62,7 @@ Result<CopyPlace> choose_place(const Place& block, int scope_at, const Ref<Buffe
   return later.empty() ? end_of(tree, scope_at) : before_first(tree, scope_at, block.at, later);
 }
 
-/// For all values of the axes that the block runs over below `outside`, it runs with all its reductions.
+/// Whether the block runs with all its reductions for all values of the axes that it runs over below `outside`.
 bool is_complete_after(const Place& block, int outside, const std::vector<size_t>& axes) {
   const Tree& tree = *block.tree;
   const BlockRealize& realize = *tree.realize_at(block.at);

@@ -107,7 +107,7 @@ Status check_joint_copies(const Tree& tree, const std::vector<int>& chain, const
                 "keep loops over blocks outside of loops over threads");
 }
 
-/// Below `order`'s last loop, seen with the loops in that order.
+/// Checks the blocks below the last loop of `order`, with the loops in that order.
 Status check_blocks(const Tree& tree, const std::vector<int>& chain, const std::vector<int>& order) {
   if (auto problem = analysis::why_order_matters(tree, chain))
     return refuse(

@@ -277,7 +277,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
                   {block.node()},
                   "the block has to read it at indices that its axes follow from: B[vi, vj], B[vi * 4 + vj]");
   }
-  // In terms of the producer's axes; what it stored becomes a value.
+  // Rewrite the store in terms of the producer's axes; the producer's stored value replaces the load.
   const VarMap& map = axes->values;
   BufferStore store = *pair.outer.store;
   for (Expr& index : store.indices) index = substitute(index, map);

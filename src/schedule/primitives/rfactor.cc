@@ -144,7 +144,7 @@ class Factoring {
         reduces |= analysis::is_reduction_axis(old);
         continue;
       }
-      // Its loops become axes of their own.
+      // Each loop becomes an axis.
       for (size_t l = 0; l < chain_.loops.size(); ++l) {
         const Ref<Var>& loop_var = chain_.at(l).loop_var;
         if (!uses_var(value, loop_var) || as_axes.count(loop_var)) continue;
@@ -184,7 +184,7 @@ class Factoring {
     return in_copied_loops(chain_, loop_vars, std::move(nest));
   }
 
-  /// For a block that accumulates: sets the partial results to what is neutral, in copies of the remaining loops.
+  /// For a block that accumulates: sets the partial results to the identity, in copies of the remaining loops.
   Stmt neutral_nest() {
     const VarMap loop_vars = copied_loop_vars(chain_);
     VarMap axes, none;

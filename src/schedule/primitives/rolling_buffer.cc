@@ -75,7 +75,7 @@ struct Roll {
   size_t axis = 0;  ///< the dimension that goes round
 };
 
-/// All that the block's values come from is computed by plain producers.
+/// Checks that plain producers compute everything that the block's values depend on.
 std::optional<analysis::Obstacle> why_values_vary(const Tree& tree, const analysis::Scope& scope, int block) {
   std::vector<int> pending{block}, seen;
   while (!pending.empty()) {

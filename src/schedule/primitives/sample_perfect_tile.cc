@@ -13,8 +13,8 @@
 namespace tilewright::schedule {
 namespace {
 
-/// From the innermost factor outwards: a factor that does not divide what is left takes all that is left. The outermost
-/// gets the quotient. So decisions made for another extent stay usable.
+/// Adapts factors to another extent, from the innermost one outwards: a factor that does not divide the remaining
+/// extent takes all of it, and the outermost gets the quotient. So decisions for another extent stay usable.
 std::vector<int64_t> repair(std::vector<int64_t> factors, int64_t extent) {
   int64_t left = extent;
   for (size_t i = factors.size(); i-- > 1;) {

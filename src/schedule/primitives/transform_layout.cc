@@ -159,7 +159,7 @@ bool is_plain(const Access& access) {
   return scalar && !access.predicate.defined();
 }
 
-/// Null when all is as P2 asks.
+/// Returns a use of the buffer that P2 excludes; null if there is none.
 NodeRef other_use(const Ref<Block>& root, const Ref<Buffer>& buffer) {
   NodeRef user;
   visit(
@@ -251,7 +251,7 @@ Result<Ref<IndexMap>> pad_map(const PadValue& pad, const Layout& layout, const N
   return make<IndexMap>(std::move(map));
 }
 
-/// As traces write it: a number where it is one.
+/// Returns the padding value as traces store it: a constant as a number.
 PadValue recorded_pad(const PadValue& given, const Ref<IndexMap>& map) {
   if (!std::holds_alternative<NodeRef>(given.value)) return given;
   const Expr& value = map->final_indices.front();
@@ -260,7 +260,7 @@ PadValue recorded_pad(const PadValue& given, const Ref<IndexMap>& map) {
   return {NodeRef(map)};
 }
 
-/// Null when every size that the buffer's shape says is said elsewhere too, as far as the program needs it.
+/// Returns a size that only the buffer's shape defines and the program needs; null if there is none.
 Ref<Var> unknown_size(const PrimFunc& func, const Ref<Buffer>& before, const Buffer& after) {
   std::unordered_set<NodeRef> known;
   for (const Def<Var>& param : func.params) known.insert(param);
