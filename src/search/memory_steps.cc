@@ -9,7 +9,7 @@
 namespace tilewright::search {
 namespace {
 
-/// By how much the expression grows with the variable; none where that is no constant.
+/// Returns the growth of the expression by one step of the variable; nothing if it is not constant.
 std::optional<int64_t> step_of(const Expr& e, const Ref<Var>& v) {
   if (e == v) return 1;
   if (!uses_var(e, v)) return 0;
@@ -38,7 +38,7 @@ std::vector<std::optional<int64_t>> memory_steps(const Buffer& buffer, const std
   for (size_t d = indices.size(); d-- > 0;) {
     offset = offset + cast(DataType::int_(64), indices[d]) * i64(of_dimension);
     auto size = const_int(buffer.shape[d]);
-    // How far apart outer dimensions are is not known then: they count as if their loops stood still.
+    // The strides of outer dimensions are unknown then: they count as if their loops stood still.
     if (!size || __builtin_mul_overflow(of_dimension, *size, &of_dimension)) break;
   }
   offset = analyzer.simplify(offset);

@@ -1,4 +1,4 @@
-// How accesses go through memory when loops run.
+// Strides of accesses in memory by loop.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,8 @@
 
 namespace tilewright::search {
 
-/// By how many elements of the buffer one iteration of each loop moves on; none where that is not known.
+/// Returns by how many elements of the buffer one iteration of each loop moves the access; nothing for a loop where
+/// this is unknown.
 std::vector<std::optional<int64_t>> memory_steps(const Buffer& buffer, const std::vector<Expr>& indices,
                                                  const std::vector<Ref<For>>& loops);
 

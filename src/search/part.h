@@ -14,7 +14,7 @@
 
 namespace tilewright::search {
 
-/// Without its namespaces.
+/// Returns the name of the type without namespaces.
 template <class T>
 std::string type_name() {
   std::string_view text = __PRETTY_FUNCTION__;  // "... [with T = tilewright::search::AddRFactor; ...]"

@@ -1,4 +1,4 @@
-// How many versions of a buffer a software pipeline keeps.
+// Number of versions of a buffer that a software pipeline keeps.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ void match(const std::vector<std::string>& was, const std::vector<std::string>& 
 /// Suffixes that primitives append to names of blocks; any other suffix belongs to the name of a buffer.
 constexpr std::string_view kOfBlocks[] = {"init", "update", "rf", "o", "pad_const", "partition", "common"};
 
-/// None for names that follow no other.
+/// Returns nothing for names that are derived from no other.
 std::optional<std::string> renamed(std::string_view name, const NameMap& own, const NameMap& buffers) {
   if (const auto found = own.find(std::string(name)); found != own.end()) return found->second;
   for (size_t end = name.rfind('_'); end != std::string_view::npos && end > 0; end = name.rfind('_', end - 1)) {

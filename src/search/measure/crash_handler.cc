@@ -64,7 +64,7 @@ void on_fatal_signal(int number, siginfo_t* info, void* raw_context) {
     control->is_stack_overflow = has_address && control->argument < 0 && address != 0 && reach < kStackReach;
     control->crashed.store(1, std::memory_order_release);
   }
-  // Back to the default action. A fault happens again as soon as this returns; what was sent is sent again.
+  // Restore the default action. A fault happens again when this returns; a sent signal is sent again.
   ::signal(number, SIG_DFL);
   if (number == SIGABRT || info->si_code <= 0) ::raise(number);
 }

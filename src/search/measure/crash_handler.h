@@ -5,8 +5,8 @@
 
 namespace tilewright::search {
 
-/// For the whole process and for the life of `arguments`. The handler runs on a stack of its own, so that an overflow
-/// of the calling thread's stack is reported, too.
+/// Installs the handler for the whole process and for the life of `arguments`. The handler runs on its own stack, so
+/// that an overflow of the calling thread's stack is reported, too.
 void install_crash_handler(MappedArguments& arguments);
 
 }  // namespace tilewright::search

@@ -36,7 +36,7 @@ class FrameReader {
   size_t begin_ = 0;
 };
 
-/// For the helper's side, which has nothing else to do. False, or none: the other side is gone or talks garbage.
+/// For the helper, which only waits. False, or nothing: the other side is gone or sends garbage.
 bool write_frame(int fd, uint32_t kind, std::string_view payload);
 std::optional<Frame> read_frame(int fd);
 
@@ -78,7 +78,7 @@ class Decoder {
   void operator()(Values&... values) {
     (get(values), ...);
   }
-  /// All of the bytes were read, and no more.
+  /// Whether exactly all bytes were read.
   bool ok() const { return ok_ && bytes_.empty(); }
 
  private:

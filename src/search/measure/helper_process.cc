@@ -210,7 +210,7 @@ void HelperProcess::read_log() {
     const ssize_t got = ::read(log_, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
-      // At its end it would be readable forever.
+      // At the end of the file the descriptor would be readable forever.
       if (got == 0) ::close(std::exchange(log_, -1));
       return;
     }
@@ -230,7 +230,7 @@ std::map<int, HelperProcess::ThreadTime> HelperProcess::thread_times() const {
     if (!(shares >> ran >> waited) || !std::getline(status, line)) continue;
     const size_t name_end = line.rfind(')');  // the state follows the name
     const std::string state = name_end == std::string::npos ? "" : line.substr(name_end + 1, 2);
-    // Who was stopped would run, too, if others let it.
+    // A stopped process counts as ready to run.
     times[std::atoi(task->path().filename().c_str())] = {
         1e-9 * static_cast<double>(ran), 1e-9 * static_cast<double>(waited), state == " R" || state == " T"};
   }

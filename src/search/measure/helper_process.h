@@ -56,7 +56,7 @@ class HelperProcess {
   };
   /// The time of each of its threads; empty where that is not known.
   std::map<int, ThreadTime> thread_times() const;
-  /// Those of `taken` seconds since then that were not used by other programs.
+  /// Returns how many of the `taken` seconds since then other programs did not use.
   double own_since(const std::map<int, ThreadTime>& before, double taken) const;
   /// Does not wait. True: the process is gone; its wait status, or -1 when somebody else has taken it.
   bool reap(int& wait_status);

@@ -13,7 +13,7 @@ namespace tilewright::search {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
-/// From here on NumPy asks for huge pages.
+/// Size from which NumPy requests huge pages.
 constexpr size_t kHugePagesFrom = size_t{4} << 20;
 /// Guards are as large as the argument, so that an index that is off by one in the outermost dimension still meets one.
 constexpr size_t kMinGuard = size_t{64} << 10, kMaxGuard = size_t{1} << 30;

@@ -17,7 +17,7 @@ namespace tilewright::search {
 
 class MappedArguments {
  public:
-  /// None when the memory cannot be mapped; errno says why.
+  /// Returns null if the memory cannot be mapped; see errno.
   static std::unique_ptr<MappedArguments> map(int shared_fd, std::vector<ArgumentSpec> specs,
                                               const std::vector<int64_t>& scalars);
   ~MappedArguments();
@@ -29,7 +29,7 @@ class MappedArguments {
 
   const DLTensor* const* shared() const { return shared_.pointers.data(); }
 
-  /// False when there is no memory for it.
+  /// Returns false if there is no memory for it.
   bool prepare_own();
   const DLTensor* const* own() const { return own_.pointers.data(); }
   /// Remembers the contents of in-out arguments, which the parent has just prepared in the shared memory.

@@ -1,4 +1,4 @@
-// How a candidate ended. Every failure of a candidate is one of these, never the end of a session.
+// Outcomes of a candidate. Every failure of a candidate is one of these, never the end of a session.
 #pragma once
 
 #include <cstdint>

@@ -164,7 +164,7 @@ std::vector<int> MeasurePipeline::Loop::helper_pids() const {
 MeasurePipeline::MeasurePipeline(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
 
 MeasurePipeline::~MeasurePipeline() {
-  // After a fork of the host program neither the thread nor the helpers are this process's.
+  // After a fork of the host program, the thread and the helpers belong to the parent.
   if (loop_->is_foreign()) (void)loop_.release();
 }
 

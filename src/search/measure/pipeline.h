@@ -103,7 +103,7 @@ struct Measured {
   double incumbent_reference = 0;
   std::string note;  ///< disturbance of the host meanwhile; empty: none
 
-  /// How it travels between processes of one version, without the object; see Encoder.
+  /// Encodes and decodes the fields for processes of the same version, without the object; see Encoder.
   template <class A>
   void fields(A& a) {
     a(outcome, seconds, contender, noisy, rejected, check.total, check.wrong, check.largest, error.code, error.message,
@@ -225,8 +225,8 @@ class MeasurePipeline final : public Measurer {
   std::unique_ptr<Loop> loop_;
 };
 
-/// How much longer the first takes than the second, by pairs of the same round: median of the ratios with a bootstrap
-/// 95 % interval (performance protocol: a win needs an interval that excludes 1).
+/// Ratio of two times, by pairs of the same round: median with a bootstrap 95 % interval (performance protocol: a win
+/// needs an interval that excludes 1).
 struct PairedRatio {
   double median = 1, low = 1, high = 1;
 };

@@ -17,7 +17,8 @@ namespace {
 constexpr int kMaxFailedStarts = 3;
 /// Times its limit that a helper may take where other programs leave it no processor.
 constexpr double kMostWaiting = 100;
-/// Who ends helpers from outside, a system without memory among them, may have meant another one: twice is no chance.
+/// Tries of a candidate whose helper is killed from outside, for instance by a system without memory. The kill may have
+/// been meant for another process, but twice is no coincidence.
 constexpr int kMaxRetries = 2;
 
 /// A signal that a process does not raise by computing something.

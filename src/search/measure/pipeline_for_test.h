@@ -93,7 +93,7 @@ class PipelineTest : public testing::Test {
     pipeline->submit({id, module, "options", entry});
   }
 
-  /// All that is outstanding, by id.
+  /// Returns all outstanding results, by id.
   std::map<uint64_t, Measured> drain(double seconds = 30) {
     std::map<uint64_t, Measured> results;
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);

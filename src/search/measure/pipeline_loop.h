@@ -121,7 +121,7 @@ class MeasurePipeline::Loop {
   bool on_timed(Worker& worker, const Frame& frame);
   void look_at_call(Worker& worker);
   void on_timeout(Worker& worker);
-  /// From now on the helper has so many seconds.
+  /// Gives the helper this many seconds from now on.
   static void begin_limit(Worker& worker, double seconds);
   /// Time in which other programs had the processor is not the helper's own. True: it gets more, up to some limit.
   static bool extend_limit(Worker& worker, double taken, double limit);

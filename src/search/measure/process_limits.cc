@@ -24,7 +24,7 @@ namespace {
 
 bool follow_parent(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It may have died before the call above.
+  // The parent may have died before the call above.
   if (::getppid() != parent) return false;
   // A crash here is a result, not a mystery to be dumped; and writing a dump would hold up the parent.
   const struct rlimit none{0, 0};

@@ -27,11 +27,11 @@
 namespace tilewright::search {
 namespace {
 
-/// In one slice, of kernels that the clock cannot see.
+/// Largest number of calls in one slice, for kernels that the clock cannot resolve.
 constexpr int64_t kMostCalls = 1'000'000;
 /// The duration of a slice of the incumbent.
 constexpr double kIncumbentSeconds = 1e-3;
-/// How many slices of the incumbent are tried before a candidate to get an undisturbed one.
+/// Largest number of slices of the incumbent before a candidate, to get an undisturbed one.
 constexpr int kIncumbentTries = 4;
 /// Kernels take turns at least so long where other work disturbs them all the time.
 constexpr double kBusySeconds = 1;
@@ -140,7 +140,7 @@ class Server {
     return false;
   }
 
-  /// As time_slice; of a kernel on a device, what counts is when it ran there.
+  /// Like time_slice(); for a kernel on a device, measures the time on the device.
   bool time(const CallableKernel& kernel, int64_t calls, const std::function<bool(int64_t)>& spend, Slice& slice) {
     if (!time_slice(calls, threads_for(kernel), spend, slice)) return false;
     if (is_on_device(kernel)) slice.wall = slice.cpu = std::max(elapsed_, 1e-9);
@@ -159,7 +159,7 @@ class Server {
     const bool has_incumbent = take_incumbent(request);
     RaceRules rules = proceed.rules;
     if (has_incumbent && prepare_timing(kernel)) {
-      // As fast as it is now: the time of an hour ago is that of another machine.
+      // Use the current speed: the machine may have been faster an hour ago.
       reply.incumbent_seconds = time_incumbent(request.cold, kIncumbentTries);
       if (reply.incumbent_seconds > 0 && rules.incumbent < std::numeric_limits<double>::infinity())
         rules.incumbent = incumbent_.times.fastest(now());
@@ -195,7 +195,8 @@ class Server {
     return reply;
   }
 
-  /// False when there is no memory for the arguments of timed calls; those on a device are used for all calls.
+  /// Returns false if there is no memory for the arguments of timed calls; arguments on a device are used for all
+  /// calls.
   bool prepare_timing(const CallableKernel& kernel) { return is_on_device(kernel) || arguments_->prepare_own(); }
 
   /// Sends the results of the last timed call to the parent, which compares them. Red zones on a device are checked
@@ -266,7 +267,7 @@ class Server {
     return memory;
   }
 
-  /// This moment's peak rate as a fraction of the best one seen.
+  /// Returns the current peak rate as a fraction of the best one seen.
   double probe() {
     const double rate = tw_probe_peak();
     if (rate <= 0) return 1.0;  // no probe for this architecture
@@ -416,7 +417,7 @@ class Server {
   double best_probe_ = 0;
 };
 
-/// Before drivers are opened, which read these variables; what the user has set stays.
+/// Sets variables that drivers read when they are opened, so call it before. Values of the user are kept.
 void prepare_drivers(const HelperSetup& setup) {
   ::setenv("POCL_CACHE_DIR", setup.driver_cache.c_str(), 0);
   ::setenv("CUDA_CACHE_PATH", setup.driver_cache.c_str(), 0);
@@ -431,7 +432,7 @@ int serve_measurements(const LoadFunction& load) {
   const auto frame = read_frame(kConnectionFd);
   HelperSetup setup;
   if (!frame || !decode_message(*frame, setup)) return kExitProtocol;
-  // Before anything starts a thread, so that all threads stay there.
+  // Set this before any thread is started, so that all threads inherit it.
   stay_on(setup.cpus);
   if (!setup.driver_cache.empty()) prepare_drivers(setup);
   auto arguments = MappedArguments::map(kSharedMemoryFd, setup.arguments, setup.scalars);

@@ -16,7 +16,7 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
 
-  /// Empty where none can be made.
+  /// Returns the path; empty if no folder can be made.
   const std::string& path() {
     if (!path_.empty()) return path_;
     std::error_code error;

@@ -1,4 +1,4 @@
-// Which mutators vary candidates where the user does not say.
+// Default mutators of candidates.
 #pragma once
 
 #include <string_view>

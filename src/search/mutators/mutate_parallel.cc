@@ -20,7 +20,7 @@ using schedule::Annotate;
 
 using Products = std::vector<int64_t>;  ///< products of the extents of the first, of the first two, ... loops
 
-/// For each block directly below the root.
+/// Returns the products for each block directly below the root.
 std::vector<Products> products_below(const Tree& tree, int root, int64_t limit) {
   std::vector<Products> result;
   for (int block : tree.child_blocks(root)) {
@@ -36,7 +36,7 @@ std::vector<Products> products_below(const Tree& tree, int root, int64_t limit) 
   return result;
 }
 
-/// How many loops of each block are fused under a limit.
+/// Returns the number of loops of each block that are fused under a limit.
 std::vector<size_t> plan_for(const std::vector<Products>& blocks, int64_t limit) {
   std::vector<size_t> counts;
   for (const Products& products : blocks) {

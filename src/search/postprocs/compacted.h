@@ -8,7 +8,8 @@
 
 namespace tilewright::search {
 
-/// Its functions with blocks without axes, and each buffer allocated where it is needed, as large as what is accessed.
+/// Returns the functions with blocks without axes, and each buffer allocated where it is needed, as large as the
+/// accessed region.
 Result<std::vector<Ref<PrimFunc>>> compacted_functions(const Ref<Module>& module);
 
 /// Returns the size in bytes of a buffer of constant shape; nothing for others, or if it does not fit 64 bits.

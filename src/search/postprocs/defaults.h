@@ -1,4 +1,4 @@
-// Which postprocessors follow where the user does not say.
+// Default postprocessors.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,8 @@
 
 namespace tilewright::search {
 
-/// By the kind of target, see rules/defaults.h. ArgumentError "space/no-defaults" where none are known.
+/// Returns the postprocessors of the kind of target, see rules/defaults.h. ArgumentError "space/no-defaults" if there
+/// are none.
 Result<std::vector<std::shared_ptr<Postproc>>> default_postprocs(std::string_view kind);
 
 }  // namespace tilewright::search

@@ -13,7 +13,7 @@ class Postproc {
  public:
   using Kind = Postproc;
   virtual ~Postproc() = default;
-  /// By which it is counted where it refuses.
+  /// Returns the name that counts of refusals use.
   virtual std::string name() const = 0;
   /// Called once, before the first apply().
   virtual Status initialize(const TuneContext&) { return Ok{}; }

@@ -100,7 +100,7 @@ int64_t contiguous_loops(const Nest& nest) {
   return count;
 }
 
-/// How many loops from the outside become parallel, how many from the inside vectorized.
+/// Number of outer loops that become parallel, and of inner loops that are vectorized.
 struct Shares {
   size_t parallel = 0, vectorized = 0;
   bool one_loop = false;  ///< both could have all: they become one, if that is accepted

@@ -16,7 +16,7 @@ class AddRFactor final : public PartOf<AddRFactor, ScheduleRule, AddRFactorOptio
   using PartOf::PartOf;
   /// ArgumentError "add_rfactor/target" for a context without a target.
   Status initialize(const TuneContext& context) override;
-  /// With each part factored, and as it is.
+  /// Returns a schedule for each factored part, and the unchanged one.
   Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 
  private:

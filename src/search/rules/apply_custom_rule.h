@@ -20,7 +20,7 @@ using CustomRule = std::function<Result<Schedules>(Schedule, BlockRV)>;
 /// Under its whole name, "meta_schedule.cpu.winograd". ArgumentError "custom_rule/taken" where there is one already and
 /// it is not to be replaced.
 Status register_custom_rule(const std::string& name, CustomRule rule, bool replace);
-/// Empty where there is none.
+/// Returns the rule; empty if there is none.
 CustomRule find_custom_rule(const std::string& name);
 
 class ApplyCustomRule final : public PartOf<ApplyCustomRule, ScheduleRule> {

@@ -16,7 +16,7 @@ class CrossThreadReduction final : public PartOf<CrossThreadReduction, ScheduleR
   using PartOf::PartOf;
   /// The rule leaves all as it is where the target does not say how large teams may be.
   Status initialize(const TuneContext& context) override;
-  /// With threads, and as it is.
+  /// Returns a schedule with threads, and the unchanged one.
   Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 
  private:

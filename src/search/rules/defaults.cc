@@ -51,7 +51,7 @@ Rules cpu_rules(const CpuNumbers& numbers, const std::vector<std::string>& intri
   return rules;
 }
 
-/// All but the custom rules.
+/// Returns all rules except custom ones.
 Rules rest_of_cuda_rules() {
   return {std::make_shared<MultiLevelTiling>(
               MultiLevelTilingOptions{.structure = "SSSRRSRS",

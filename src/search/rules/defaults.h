@@ -1,4 +1,4 @@
-// Which rules make the space of a program where the user does not say.
+// Default schedule rules, which make the space of a program.
 #pragma once
 
 #include <string>

@@ -73,7 +73,7 @@ class MultiLevelTiling : public PartOf<MultiLevelTiling, ScheduleRule, MultiLeve
   using StepFunction = std::function<Result<TilingStates>(TilingState)>;
   static Result<TilingStates> step(TilingStates states, const StepFunction& function);
 
-  /// With `num_inner_spatial`, only so many of the spatial loops are tiled, the last ones; those before go to the first
+  /// With `num_inner_spatial`, tiles only this many of the spatial loops, the last ones; the outer ones go to the first
   /// level whole.
   Result<TilingStates> tile_loop_nest(TilingState state, std::optional<size_t> num_inner_spatial = {}) const;
   Result<TilingStates> add_write_reuse(TilingState state) const;

@@ -44,7 +44,7 @@ namespace {
 constexpr const char* kWarpAxis = "threadIdx.y";
 /// Strides of rows in shared memory, in elements, are this modulo kAlignFactor: neighboring rows start in other banks.
 constexpr int64_t kAlignFactor = 32;
-/// For m16n8k8: the fragments of rows that one load of A reads, and of columns that one load of B reads.
+/// Fragments that one load reads for m16n8k8: of rows of A, and of columns of B.
 constexpr int64_t kFragmentsAtOnce[] = {2, 4};
 /// So much a thread copies to shared memory at once, without waiting for it.
 constexpr int64_t kAsyncBytes = 16;
@@ -69,7 +69,7 @@ Value numbers(const std::vector<int64_t>& items) {
   return Value{std::move(list)};
 }
 
-/// Both handles are of one block.
+/// Whether both handles are of one block.
 bool is_block(const Schedule& schedule, BlockRV a, BlockRV b) {
   auto one = schedule.state().find(a), other = schedule.state().find(b);
   return one.ok() && other.ok() && one->at == other->at && one->func == other->func;
@@ -118,7 +118,7 @@ struct MultiLevelTilingTensorCore::Product {
   int64_t fragment_rows = 0, fragment_columns = 0;  ///< size of the result's fragment
   BlockRV block{}, reindex_a{}, reindex_b{}, reindex_result{};
 
-  /// None where the block does not fit.
+  /// Returns nothing if the block does not fit.
   static Result<std::optional<Product>> of(Schedule& schedule, BlockRV block, const TensorCoreIntrins& intrins) {
     TW_TRY(place, schedule.state().find(block));
     auto mapping = layout_mapping(place, *find_tensor_intrin(intrins.compute)->desc);

@@ -14,7 +14,7 @@ class ScheduleRule {
  public:
   using Kind = ScheduleRule;
   virtual ~ScheduleRule() = default;
-  /// By which it is named where it refuses a block.
+  /// Returns the name that is reported if the rule refuses a block.
   virtual std::string name() const = 0;
   /// Called once, before the first apply().
   virtual Status initialize(const TuneContext&) { return Ok{}; }

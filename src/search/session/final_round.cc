@@ -13,7 +13,7 @@ namespace {
 /// The program as it was written takes part where its first call, which finds nothing in the caches, took at most so
 /// many times as long as the best candidate, or so little time.
 constexpr double kFirstCallFactor = 4, kShortFirstCall = 2e-3;
-/// How many times as long as the program as it was written the best candidate has to take for that to be delivered.
+/// The unscheduled program is delivered if the best candidate takes this many times as long.
 constexpr double kClearlySlower = 1.02;
 /// The same factor for the first candidate, if only times of the search are known.
 constexpr double kFarSlower = 1.25;

@@ -23,7 +23,7 @@ struct Finalist {
   int64_t record = 0;  ///< in the database
   double seconds = 0;
   std::string trace;
-  /// As it is delivered, and checked; of earlier sessions none before the finals.
+  /// Object code as it is delivered, and checked; null for earlier sessions before the finals.
   std::shared_ptr<const std::string> object;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 /// Rounds from which the bootstrap's interval says something.
 constexpr size_t kEnoughRounds = 5;
-/// By how much the ratio of fewer rounds may be off.
+/// Factor by which the ratio of fewer rounds may be off.
 constexpr double kDoubt = 1.1;
 
 }  // namespace

@@ -25,12 +25,12 @@ struct FinalTime {
   std::string kind;    ///< "trial", "written" (the program as the user wrote it) or "heuristic"
   int64_t record = 0;  ///< id of its record; 0: it has none
   double seconds = 0;  ///< per call: median of the rounds that nothing disturbed
-  /// How many times as long as the winner it takes in the same rounds.
+  /// Time in units of the winner's time in the same rounds.
   PairedRatio ratio;
 };
 
-/// How much longer `first` takes than `second`, by the undisturbed rounds, or by all rounds if few are undisturbed. An
-/// interval from few rounds is too small.
+/// Returns the ratio of the times of `first` and `second`, by the undisturbed rounds, or by all rounds if few are
+/// undisturbed. An interval from few rounds is too small.
 PairedRatio ratio_in_finals(const FinalsResult& finals, size_t first, size_t second);
 
 /// The kernel to deliver: of `standing`, in the order of their precedence, and of all others that are clearly faster

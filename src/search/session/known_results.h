@@ -41,7 +41,7 @@ class KnownResults final : public TuningDatabase {
   /// times.
   Result<std::vector<TuningRecord>> top_k(const Ref<Module>& module, size_t count) override;
   ModuleEquality module_equality() const override { return ModuleEquality::kStructural; }
-  /// All that other sessions had measured when this one began.
+  /// Returns all measurements of other sessions when this one began.
   Result<std::vector<Record>> earlier() const;
 
   /// The record of an earlier part with this trace; each is found once.

@@ -153,7 +153,7 @@ void TuningSession::add_finalist(int64_t index, Finalist candidate, bool is_best
   drop_slow_finalists();
 }
 
-/// Those that will not be in the finals. The first one is kept: the best is compared with it.
+/// Drops candidates that will not be in the finals. The first one is kept: the best is compared with it.
 void TuningSession::drop_slow_finalists() {
   if (finalists_.size() % 64 != 0) return;
   std::vector<std::pair<double, int64_t>> times;  // the first of equally fast ones are in the finals

@@ -45,7 +45,7 @@ struct TuneTask {
   Hash128 workload{};        ///< hash of the program, with the sizes of its calls if it has symbolic ones
   std::string sizes{};       ///< the sizes that the program leaves open, see Workload
   Hash128 space;             ///< identifies the space
-  /// With a space generator and a strategy, initialized.
+  /// The context, with an initialized space generator and strategy.
   TuneContext context;
   std::shared_ptr<CostModel> cost_model;  ///< null: none
   /// Traces (JSON) of the same operator at other shapes, which a new session begins with.
@@ -96,7 +96,7 @@ struct TuneProgress {
   int64_t best_index = -1;
   double elapsed = 0;  ///< seconds since start()
   std::map<std::string, int64_t> outcomes;
-  /// By code of the failure: how often, and the first message.
+  /// Number of failures and the first message, by code.
   std::map<std::string, std::pair<int64_t, std::string>> failures;
   int64_t attempts = 0, refused = 0, duplicates = 0;
   /// Reasons of the refused samples alone.
@@ -107,7 +107,7 @@ struct TuneProgress {
   /// "judging", "recording"), and what the helpers did while it waited for them ("starting", "reference", "building",
   /// "checking", "measuring", "finals", "nothing").
   std::map<std::string, double> seconds;
-  /// How long helpers did something, whether this thread waited or not: "building" (of all processes together),
+  /// Seconds that helpers spent on an activity, whether this thread waited or not: "building" (sum over processes),
   /// "checking", "measuring".
   std::map<std::string, double> beside;
   std::string phase;  ///< "reference", "search", "finals", "done"

@@ -24,7 +24,7 @@ Status SpaceGenerator::fill_in(std::string_view kind) {
 
 Status SpaceGenerator::initialize(const TuneContext& context) {
   random_ = Random(context.seed);
-  // Without a target nothing is known of defaults: what is not given stays so.
+  // Without a target there are no defaults: omitted parts stay empty.
   if (context.target && (!schedule_rules || !postprocs || !mutators)) {
     TW_RETURN_IF_ERROR(fill_in(rule_kind(*context.target)));
   }
