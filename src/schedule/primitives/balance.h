@@ -12,7 +12,7 @@ struct Balance {
   using Returns = None;
   static constexpr int kRequired = 3;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Give the threads of a parallel loop chunks of equal work.
+  static constexpr std::string_view kDoc = R"(Divide a parallel loop into chunks of equal work.
 
 A buffer of offsets states the work, as the row pointers of a matrix in CSR do: iteration i has one element more than
 offsets[i + 1] - offsets[i]. Each iteration still runs exactly once, whatever the buffer holds.

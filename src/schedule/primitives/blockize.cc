@@ -1,4 +1,4 @@
-// Make what a loop runs, or neighboring blocks with their loops, one block.
+// Make one block of a loop's body, or of neighboring blocks.
 //
 //   Before                                    After  sch.blockize(i1)
 //   for i0, i1 in T.grid(4, 16):              for i0 in range(4):

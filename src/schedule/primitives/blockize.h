@@ -13,7 +13,7 @@ struct Blockize {
   static constexpr int kRequired = 1;
   static constexpr std::string_view kOmitDefault = "inner_init";
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Make what a loop runs, or neighboring blocks with their loops, one block.
+  static constexpr std::string_view kDoc = R"(Make one block of a loop's body, or of neighboring blocks.
 
 Args:
     target: a loop with one block below it; or blocks that stand next to each other.

@@ -1,4 +1,4 @@
-// Compute what a block works out of its axes alone once, into tables.
+// Precompute subexpressions of a block's axes in tables.
 //
 //   Before                                                 After  sch.cache_index(B, "global")
 //   for i, j in T.grid(8, 8):                              index_var_0 = T.alloc_buffer((8,))

@@ -12,7 +12,7 @@ struct CacheIndex {
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Compute what a block works out of its axes alone once, into tables.
+  static constexpr std::string_view kDoc = R"(Precompute subexpressions of a block's axes in tables.
 
 Such are indices as in A[vi // 4 + vj // 4], and weights of an interpolation. Blocks index_0, index_1, ... fill buffers
 index_var_0, index_var_1, ... before the loops around the block, which then reads those.

@@ -1,4 +1,4 @@
-// Let a block that updates a buffer work on a copy of it.
+// Make a block update a copy of a buffer.
 //
 //   Before                              After  sch.cache_inplace(B, 0, "local")
 //   for i in range(4):                  A_local = T.alloc_buffer((4, 4), scope="local")

@@ -12,7 +12,7 @@ struct CacheInplace {
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 3;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Let a block that updates a buffer work on a copy of it.
+  static constexpr std::string_view kDoc = R"(Make a block update a copy of a buffer.
 
 What the block reads is copied right before it, and what it writes right after it.
 

@@ -1,4 +1,4 @@
-// Copy a buffer into a new one, and let readers read the copy.
+// Copy a buffer into a new one, and redirect its readers to the copy.
 //
 //   Before                                After  sch.cache_read(B, 0, "global")
 //   for i in range(16):                   A_global = T.alloc_buffer((16,))

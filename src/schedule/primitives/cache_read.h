@@ -15,7 +15,7 @@ struct CacheRead {
   static constexpr int kRequired = 3;
   static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
-  static constexpr std::string_view kDoc = R"(Copy a buffer into a new one, and let readers read the copy.
+  static constexpr std::string_view kDoc = R"(Copy a buffer into a new one, and redirect its readers to the copy.
 
 The copy is a block of its own, before the first of the readers or at the top of the scope; compute_at moves it.
 

@@ -1,4 +1,4 @@
-// Let a block write a new buffer, and copy that back to the old one.
+// Make a block write a new buffer, and copy it back to the old one.
 //
 //   Before                                After  sch.cache_write(B, 0, "global")
 //   for i in range(16):                   B_global = T.alloc_buffer((16,))

@@ -15,7 +15,7 @@ struct CacheWrite {
   static constexpr int kRequired = 3;
   static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
-  static constexpr std::string_view kDoc = R"(Let a block write a new buffer, and copy that back to the old one.
+  static constexpr std::string_view kDoc = R"(Make a block write a new buffer, and copy it back to the old one.
 
 The copy is a block of its own; reverse_compute_at moves it.
 

@@ -11,7 +11,7 @@ struct DecomposePadding {
   using Returns = BlockRV;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Fill what a block pads first, then copy what is inside without a test.
+  static constexpr std::string_view kDoc = R"(Fill the padding first, then copy the interior without a condition.
 
 Args:
     block: a block that stores T.if_then_else(CONDITION, VALUE, CONSTANT), where CONDITION bounds its axes; afterwards

@@ -1,4 +1,4 @@
-// Make the init of a reduction a block of its own, before a loop.
+// Move the init of a reduction into a separate block before a loop.
 //
 //   Before                                After  sch.decompose_reduction(C, k)
 //   for i, k in T.grid(16, 32):           for i in range(16):

@@ -11,7 +11,7 @@ struct DecomposeReduction {
   using Returns = BlockRV;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Make the init of a reduction a block of its own, before a loop.
+  static constexpr std::string_view kDoc = R"(Move the init of a reduction into a separate block before a loop.
 
 Args:
     block: the reduction block; afterwards it is named BLOCK_update and has no init.

@@ -1,4 +1,4 @@
-// Begin a sum with what is added to its result, and drop the addition.
+// Initialize a sum with the operand of a later addition.
 //
 //   Before                                    After  sch.fuse_reduction_epilogue(C, D)
 //   C = T.alloc_buffer((16,))                 for i, k in T.grid(16, 32):

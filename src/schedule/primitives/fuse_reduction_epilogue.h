@@ -11,7 +11,7 @@ struct FuseReductionEpilogue {
   using Returns = None;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Begin a sum with what is added to its result, and drop the addition.
+  static constexpr std::string_view kDoc = R"(Initialize a sum with the operand of a later addition.
 
 Floating-point sums are added up in another order than before.
 

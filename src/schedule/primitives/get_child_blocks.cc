@@ -1,4 +1,4 @@
-// Give the blocks directly below a block or a loop.
+// Return the blocks directly below a block or a loop.
 #include "schedule/primitives/get_child_blocks.h"
 
 #include "schedule/primitive.h"

@@ -11,7 +11,7 @@ struct GetChildBlocks {
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
   static constexpr bool kPositional = true;
-  static constexpr std::string_view kDoc = R"(Give the blocks directly below a block or a loop.
+  static constexpr std::string_view kDoc = R"(Return the blocks directly below a block or a loop.
 
 Args:
     block_or_loop: where to look; blocks inside the found ones are not among the result.

@@ -10,7 +10,7 @@ struct GetConsumers {
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
-  static constexpr std::string_view kDoc = R"(Give the blocks of the same scope that read what this block writes.
+  static constexpr std::string_view kDoc = R"(Return the blocks of the same scope that read the results of a block.
 
 Args:
     block: the writing block.

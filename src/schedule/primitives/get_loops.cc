@@ -1,4 +1,4 @@
-// Give the loops around a block, up to the block that encloses it.
+// Return the loops around a block, up to the enclosing block.
 #include "schedule/primitives/get_loops.h"
 
 #include "schedule/primitive.h"

@@ -10,7 +10,7 @@ struct GetLoops {
   using Returns = std::vector<LoopRV>;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
-  static constexpr std::string_view kDoc = R"(Give the loops around a block, up to the block that encloses it.
+  static constexpr std::string_view kDoc = R"(Return the loops around a block, up to the enclosing block.
 
 Args:
     block: the block.

@@ -10,7 +10,7 @@ struct GetProducers {
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
-  static constexpr std::string_view kDoc = R"(Give the blocks of the same scope that write what this block reads.
+  static constexpr std::string_view kDoc = R"(Return the blocks of the same scope that write the inputs of a block.
 
 Args:
     block: the reading block.

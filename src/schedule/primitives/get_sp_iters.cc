@@ -1,4 +1,4 @@
-// Give the variables of an iteration over sparse axes.
+// Return the variables of an iteration over sparse axes.
 //
 // Requires  P1 a handle of an iteration that is not lowered yet
 #include "schedule/primitives/get_sp_iters.h"

@@ -11,7 +11,7 @@ struct GetSpIters {
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
   static constexpr bool kOnIterations = true;
-  static constexpr std::string_view kDoc = R"(Give the variables of an iteration over sparse axes.
+  static constexpr std::string_view kDoc = R"(Return the variables of an iteration over sparse axes.
 
 Args:
     iteration: what get_sparse_iteration gives, or the iteration's name.

@@ -1,4 +1,4 @@
-// Run loops that follow one another as parts of one loop.
+// Concatenate consecutive loops into one loop.
 //
 //   Before                                After  sch.horizontal_fuse(i, j)
 //   for i in range(8):                    for i_j_fused in range(12):

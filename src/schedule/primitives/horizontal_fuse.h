@@ -10,7 +10,7 @@ struct HorizontalFuse {
   using Returns = LoopRV;
   static constexpr int kRequired = 0;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Run loops that follow one another as parts of one loop.
+  static constexpr std::string_view kDoc = R"(Concatenate consecutive loops into one loop.
 
 The iterations of the first loop come first, then those of the second, and so on: a list of tasks. Where the tasks are
 independent, ``parallel`` shares them among threads, whichever loops they come from. ``split`` makes tasks of about

@@ -1,4 +1,4 @@
-// Keep what a parameter is given to the function itself.
+// Replace an intermediate parameter by an allocated buffer.
 //
 //   Before                                After  sch.match_to_alloc(B, 0)
 //   for i in range(16):                   B_tmp = T.alloc_buffer((16,))

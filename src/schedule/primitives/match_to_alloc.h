@@ -11,7 +11,7 @@ struct MatchToAlloc {
   using Returns = None;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Keep what a parameter is given to the function itself.
+  static constexpr std::string_view kDoc = R"(Replace an intermediate parameter by an allocated buffer.
 
 The block, and all that read from it, use a new buffer BUFFER_tmp, which the function allocates. The parameter remains, but
 callers find in it what they have put there. So intermediate results can live in other memories (``set_scope``), and move to

@@ -1,4 +1,4 @@
-// Make one loop nest out of several that stand beside one another.
+// Merge neighboring loop nests into one.
 //
 //   Before                                After  sch.merge(i, j)
 //   for i in range(8):                    for i_m in range(8):

@@ -11,7 +11,7 @@ struct Merge {
   static constexpr int kRequired = 0;
   static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
-  static constexpr std::string_view kDoc = R"(Make one loop nest out of several that stand beside one another.
+  static constexpr std::string_view kDoc = R"(Merge neighboring loop nests into one.
 
 Args:
     *loops: two loops or more, each the innermost to be merged of its nest. All loops from there up to what is around

@@ -15,8 +15,7 @@ struct PrefetchIndirect {
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc =
-      R"(Prefetch what a buffer of indices selects, beyond the end of the loop.
+  static constexpr std::string_view kDoc = R"(Prefetch what a buffer of indices selects, beyond the end of the loop.
 
 The loop moves through a buffer of indices, as the nonzeros of a row in CSR through the column indices. Each iteration
 begins with a request for the region that the index `distance` positions later selects. That position may belong to a

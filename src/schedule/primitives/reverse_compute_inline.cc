@@ -1,4 +1,4 @@
-// Put the only consumer of a block into it, and drop the consumer.
+// Inline the only consumer of a block into the block.
 //
 //   Before                                    After  sch.reverse_compute_inline(C)
 //   B = T.alloc_buffer((16,))                 for i in range(16):

@@ -10,7 +10,7 @@ struct ReverseComputeInline {
   using Returns = None;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Put the only consumer of a block into it, and drop the consumer.
+  static constexpr std::string_view kDoc = R"(Inline the only consumer of a block into the block.
 
 Args:
     block: the consumer.)";

@@ -11,7 +11,7 @@ struct RFactor {
   using Returns = BlockRV;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Reduce each iteration of a loop by itself, then reduce what they gave.
+  static constexpr std::string_view kDoc = R"(Reduce each iteration of a loop separately, then the partial results.
 
 A new block BLOCK_rf keeps one partial result for each iteration of the loop, in a buffer with one dimension more; the
 block itself combines them. Floating-point sums are added up in another order than before.

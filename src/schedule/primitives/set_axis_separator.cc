@@ -1,4 +1,4 @@
-// Say which axes of a buffer memory keeps apart.
+// Set the axis separators of a buffer.
 //
 //   Before                                   After  sch.set_axis_separator(B, ("write", 0), [1])
 //   B = T.alloc_buffer((16, 8))              B = T.alloc_buffer((16, 8), axis_separators=[1])

@@ -12,7 +12,7 @@ struct SetAxisSeparator {
   using Returns = None;
   static constexpr int kRequired = 3;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Say which axes of a buffer memory keeps apart.
+  static constexpr std::string_view kDoc = R"(Set the axis separators of a buffer.
 
 The axes between two separators form one dimension of the memory, if the target has memory of several dimensions. Other
 targets store all axes as one dimension, and ignore the separators.

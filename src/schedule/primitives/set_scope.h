@@ -12,7 +12,7 @@ struct SetScope {
   using Returns = None;
   static constexpr int kRequired = 3;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Let a buffer live in another memory; it is then named BUFFER_SCOPE.
+  static constexpr std::string_view kDoc = R"(Move a buffer to another memory scope; it is then named BUFFER_SCOPE.
 
 Args:
     block: a block that writes the buffer.

@@ -1,4 +1,4 @@
-// Run a block over other axes.
+// Transform the axes of a block.
 //
 //   Before                                   After  sch.transform_block_layout(B, lambda i, j: i * 8 + j)
 //   for i, j in T.grid(16, 8):               for ax0 in range(128):

@@ -11,7 +11,7 @@ struct TransformBlockLayout {
   using Returns = None;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Run a block over other axes.
+  static constexpr std::string_view kDoc = R"(Transform the axes of a block.
 
 The loops around the block are replaced by one for each new index, ax0, ax1, ...; the block's axes by v0, v1, ...
 

@@ -1,4 +1,4 @@
-// Remove what annotate attached.
+// Remove an annotation.
 //
 //   Before                                                         After  sch.unannotate(i, "pragma_unroll")
 //   for i in T.serial(8, annotations={"pragma_unroll": 4}):        for i in range(8):

@@ -11,7 +11,7 @@ struct Unannotate {
   using Returns = None;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Remove what annotate attached.
+  static constexpr std::string_view kDoc = R"(Remove an annotation.
 
 Args:
     block_or_loop: what was annotated.

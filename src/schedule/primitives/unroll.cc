@@ -1,4 +1,4 @@
-// Write out the iterations of a loop one after another.
+// Unroll a loop.
 //
 //   Before                                After  sch.unroll(i)
 //   for i in range(4):                    for i in T.unroll(4):

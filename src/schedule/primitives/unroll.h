@@ -10,7 +10,7 @@ struct Unroll {
   using Returns = None;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Write out the iterations of a loop one after another.
+  static constexpr std::string_view kDoc = R"(Unroll a loop.
 
 Args:
     loop: the loop.)";

@@ -1,4 +1,4 @@
-// Take regions out of what a block declares to touch.
+// Remove regions from the declared accesses of a block.
 //
 //   Before                           After  sch.unsafe_hide_buffer_access(B, "read", [1])
 //   for i in range(16):              for i in range(16):

@@ -14,7 +14,7 @@ struct UnsafeHideBufferAccess {
   static constexpr int kRequired = 3;
   static constexpr std::string_view kAmongInputs = "buf_type buf_index_array";
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Take regions out of what a block declares to touch.
+  static constexpr std::string_view kDoc = R"(Remove regions from the declared accesses of a block.
 
 Unsafe: the block still touches them. Steps that follow decide by what the block does where that is known; a program
 that touches what it does not declare is refused when it is verified or compiled.
