@@ -1,4 +1,4 @@
-"""What builders, runners, strategies and task schedulers of somebody's own give, looked at before a session uses it."""
+"""Validate the results of user-defined builders, runners, strategies and task schedulers before a session uses them."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _RESULT = "the result() of a RunnerFuture is a RunnerResult(run_secs, error_msg)
 
 @dataclass(frozen=True)
 class _NotBuilt(BuilderResult):
-    """What stands for something that a builder should not have given."""
+    """Replaces an invalid result of a builder."""
 
     wrong: ArgumentError | None = None
 
 
 class _NotRun(RunnerResult):
-    """Check what a runner gave."""
+    """Replaces an invalid result of a runner."""
 
     def __init__(self, message: str, wrong: ArgumentError) -> None:
         super().__init__(None, message)
@@ -50,15 +50,15 @@ class _NotRun(RunnerResult):
 
 
 class WrongAnswers:
-    """What builders and runners of a session gave that they should not give: of each kind the first is logged, and the
-    rest stands in the log of its task."""
+    """Invalid results of a session's builders and runners: the first of each kind is logged, the others are in the log
+    of their task."""
 
     def __init__(self) -> None:
         self._codes: set[str] = set()
-        self._failed: dict[str, dict[str, tuple[int, str]]] = {}  # by task and step: how often, and the first message
+        self._failed: dict[str, dict[str, tuple[int, str]]] = {}  # by task and step: count and first message
 
     def look_at(self, name: str, built: BuilderResult, result: RunnerResult | None = None) -> None:
-        """Warns where a candidate has failed by such an answer; `name` is that of the task."""
+        """Warn if a candidate of the task `name` failed because of an invalid result."""
         wrong: ArgumentError | None = getattr(built, "wrong", None) or getattr(result, "wrong", None)
         if wrong is not None and wrong.code not in self._codes:
             self._codes.add(wrong.code)
@@ -71,14 +71,14 @@ class WrongAnswers:
             steps[step] = count + 1, first
 
     def report_failures(self, name: str) -> None:
-        """Warns of a task none of whose candidates was measured: how many failed where, and why the first did."""
+        """Warn of a task without measured candidates: the number of failures by step, and the first message of each."""
         said = [f"{count} x {step}: {first}" for step, (count, first) in self._failed.get(name, {}).items()]
         if said:
             _LOGGER.warning("%s: no candidate was measured, and none is kept: %s", name, "\n".join(said))
 
     def look_at_refusals(self, name: str, strategy: Any) -> None:
-        """Warns where a part of the space, such as a mutator, has raised or answered something else than it should: of
-        each kind the first is logged."""
+        """Warn if a part of the space, such as a mutator, raised an error or returned an invalid result; the first of
+        each kind is logged."""
         refusals = getattr(strategy, "refusals", None)
         for code, count in sorted(refusals.items()) if isinstance(refusals, dict) else ():
             key = f"{name}: {code}"
@@ -89,7 +89,7 @@ class WrongAnswers:
 
 
 def refused(code: str, count: int, message: str) -> str:
-    """How often something was refused, and what was said then; the user's line that it shows stands below."""
+    """Return how often something was refused, and its message; the user's line that the message shows follows."""
     first, newline, place = message.partition("\n")
     return f"{count} x {code}" + (f" ({first}){newline}{place}" if message else "")
 
@@ -107,16 +107,16 @@ def _not_run(said: str, hint: str = _RESULT, message: str = "") -> RunnerResult:
 
 
 def _raised(who: str, error: BaseException) -> tuple[str, str]:
-    """In short, with the user's line, and all of it."""
+    """Return a short text with the user's line, and the complete traceback."""
     return f"the {who} raised {said_of(error)}", f"the {who} raised\n{traceback.format_exc()}"
 
 
 def _list_from(give: Callable[[], Any], who: str, what: str, count: int) -> tuple[list[Any], str, str]:
-    """The items that it gives, and what is wrong with them, in short and in full; "" where there are so many as there
-    should be."""
+    """Return the items that a function gives, and what is wrong with them, in short and in full; "" if their number is
+    correct."""
     try:
         given = give()
-        # One more than wanted shows that there are too many, however many it says that there are.
+        # One more item than expected shows that there are too many, whatever the length says.
         items = [] if given is None or isinstance(given, str) else list(itertools.islice(iter(given), count + 1))
     except Exception as error:
         return [], *_raised(who, last_raise(error))
@@ -131,13 +131,13 @@ def _list_from(give: Callable[[], Any], who: str, what: str, count: int) -> tupl
 
 
 def from_builder(builder: Builder, inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
-    """A result for each input; failed ones that say so where the builder gives something else."""
+    """Return a result for each input; a failed one with a message if the builder's result is invalid."""
     items, said, message = _list_from(lambda: builder.build(inputs), "builder", "result", len(inputs))
     return [_not_built(said, message)] * len(inputs) if said else [_built(item) for item in items]
 
 
 def from_runner(runner: Runner, inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
-    """A future for each input; failed ones that say so where the runner gives something else."""
+    """Return a future for each input; a failed one with a message if the runner's result is invalid."""
     if not inputs:
         return []
     items, said, message = _list_from(lambda: runner.run(inputs), "runner", "future", len(inputs))
@@ -164,7 +164,7 @@ def _future(future: Any) -> RunnerFuture:
 
 
 def is_done(future: RunnerFuture) -> bool:
-    """Whether its result is there; one that cannot say so is waited for."""
+    """Whether a result is available; a future that cannot tell counts as done and is waited for."""
     try:
         return bool(future.done())
     except Exception as error:
@@ -173,7 +173,7 @@ def is_done(future: RunnerFuture) -> bool:
 
 
 def result_of(future: RunnerFuture) -> RunnerResult:
-    """The result of a future, waited for; a failed one that says so where it is none, or where a time is no time."""
+    """Wait for the result of a future; return a failed result if it is invalid or has an invalid time."""
     try:
         result = future.result()
     except Exception as error:
@@ -193,10 +193,10 @@ def result_of(future: RunnerFuture) -> RunnerResult:
 
 
 def candidates_of(given: Any) -> list[Any] | None:
-    """The candidates of a strategy; None: there are no more.
+    """Return the candidates of a strategy, or None if it has no more.
 
     Raises:
-        tilewright.ArgumentError: they are none.
+        tilewright.ArgumentError: the value is not a list of candidates.
     """
     if given is None:
         return None
@@ -213,10 +213,10 @@ def candidates_of(given: Any) -> list[Any] | None:
 
 
 def designs_of(context: Any) -> list[Any]:
-    """The schedules that the space of a task gives, at least one.
+    """Return the schedules of a task's space, at least one.
 
     Raises:
-        tilewright.ArgumentError: it gives none.
+        tilewright.ArgumentError: the space returns no schedules.
     """
     designs: list[Any] = context.generate_design_space()
     if not designs:
@@ -229,10 +229,10 @@ def designs_of(context: Any) -> list[Any]:
 
 
 def task_of(given: Any, tasks: Sequence[Any]) -> int:
-    """The number of a task that a scheduler chose; -1: none is left.
+    """Return the number of the task that a scheduler chose; -1 if no task is left.
 
     Raises:
-        tilewright.ArgumentError: there is no such task, or its turn cannot be now.
+        tilewright.ArgumentError: the task does not exist, or is not available now.
     """
     if isinstance(given, bool) or not isinstance(given, int) or not -1 <= given < len(tasks):
         raise ArgumentError.of(

@@ -1,4 +1,4 @@
-"""What a kernel is called with: enough to allocate it in another process."""
+"""Descriptions of a kernel's arguments: enough to allocate them in another process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class ArgInfo:
     """One argument of a kernel."""
 
     def as_json(self) -> Any:
-        """As lists, texts and numbers."""
+        """Return the description as lists, texts and numbers."""
         raise NotImplementedError
 
     @staticmethod
     def from_json(json_obj: Any) -> ArgInfo:
-        """What :meth:`as_json` gave.
+        """Return the description from the value of :meth:`as_json`.
 
         Raises:
-            tilewright.ArgumentError: it is not of that form.
+            tilewright.ArgumentError: the value does not have this form.
         """
         kind = json_obj[0] if isinstance(json_obj, list | tuple) and json_obj else None
         if kind != "TENSOR" or len(json_obj) != 3:
@@ -38,7 +38,7 @@ class ArgInfo:
 
     @staticmethod
     def from_prim_func(func: ir.PrimFunc) -> list[ArgInfo]:
-        """One for each parameter.
+        """Return a description of each parameter.
 
         Raises:
             tilewright.ArgumentError: a parameter is a number, or has a size that is not constant.
@@ -66,12 +66,12 @@ class ArgInfo:
 
     @staticmethod
     def from_entry_func(mod: ir.IRModule, remove_preproc: bool = True) -> list[ArgInfo]:
-        """Those of the function that is called: the one marked as the entry, `main`, or the only one.
+        """Return descriptions for the called function: the one marked as the entry, `main`, or the only one.
 
         Args:
             mod: the module.
-            remove_preproc: as if the blocks that give parameters another layout had run, ahead of time: then these
-                parameters have the shape that the others read.
+            remove_preproc: whether to assume that blocks which change the layout of parameters have run ahead of time:
+                such parameters then have the shape that the other blocks read.
         """
         function = entry_function(mod)
         return ArgInfo.from_prim_func(without_layout_rewrites(function) if remove_preproc else function)
@@ -101,10 +101,10 @@ class TensorInfo(ArgInfo):
 
 
 def tensors_in(args_info: Any) -> list[TensorInfo]:
-    """What a kernel is called with, looked at: of objects with `dtype` and `shape`, whatever else they are.
+    """Return validated descriptions of a kernel's arguments; any objects with `dtype` and `shape` are accepted.
 
     Raises:
-        tilewright.ArgumentError: it is no list of such objects; a type that there is not, an extent that is no number.
+        tilewright.ArgumentError: the value is not a list of such objects, or a data type or an extent is invalid.
     """
     given = limits.items("args_info", args_info, "TensorInfos")
     return [_tensor_of(f"args_info[{place}]", info) for place, info in enumerate(given)]
@@ -122,10 +122,10 @@ def _tensor_of(name: str, info: Any) -> TensorInfo:
 
 
 def entry_function(mod: ir.IRModule) -> ir.PrimFunc:
-    """The function that a search is about.
+    """Return the function that a search tunes.
 
     Raises:
-        tilewright.ArgumentError: there are several, and none is marked as the entry or called main.
+        tilewright.ArgumentError: there are several functions, and none is marked as the entry or called main.
     """
     functions = {name: f for name, f in mod.functions.items() if isinstance(f, ir.PrimFunc)}
     marked = [f for f in functions.values() if f.attrs.get("tir.is_entry_func")]
@@ -142,5 +142,5 @@ def entry_function(mod: ir.IRModule) -> ir.PrimFunc:
 
 
 def as_arg_info(info: Any) -> ArgInfo:
-    """The description itself; one of the core as one of ours."""
+    """Return the description; one of the core is converted."""
     return info if isinstance(info, ArgInfo) else TensorInfo(info.dtype, info.shape)

@@ -1,4 +1,4 @@
-"""Builders: from scheduled programs to files that a runner loads."""
+"""Builders: compile scheduled programs to files that a runner loads."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tilewright.support.wrong_arguments import suggests_keywords
 
 __all__ = ["Builder", "BuilderInput", "BuilderResult", "DaskBuilder", "LocalBuilder", "PyBuilder"]
 
-#: What is called with (module, target, parameters) and builds; and with what that returned, and gives the file.
+#: functions that build from (module, target, parameters), or export the result of a build to a file
 BuildFunction = Callable[[ir.IRModule, Any, Any], Any]
 ExportFunction = Callable[[Any], str]
 
 
 @dataclass(frozen=True)
 class BuilderInput:
-    """What to build, for which target; `params` are constants that a builder may fold in, by name."""
+    """A program to build, and its target; `params` are constants that a builder may fold, by name."""
 
     mod: ir.IRModule
     target: Any
@@ -43,7 +43,7 @@ class BuilderInput:
 
 @dataclass(frozen=True)
 class BuilderResult:
-    """The file that was made, or why there is none."""
+    """The built file, or the error."""
 
     artifact_path: str | None
     error_msg: str | None
@@ -54,14 +54,14 @@ class Builder(ABC):
 
     @abstractmethod
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
-        """One result for each input, in their order; what goes wrong with one is its result."""
+        """Return one result for each input, in order; errors are part of the results."""
 
     @staticmethod
     def create(kind: Builder | str = "local", *args: Any, **kwargs: Any) -> Builder:
-        """The builder of that kind: "local", or "dask". One that is there already is given back.
+        """Return the builder of a kind: "local" or "dask"; an existing builder is returned unchanged.
 
         Raises:
-            tilewright.ArgumentError: there is no such kind.
+            tilewright.ArgumentError: the kind does not exist.
         """
         if isinstance(kind, Builder):
             return kind
@@ -73,22 +73,22 @@ class Builder(ABC):
 PyBuilder = Builder
 create = Builder.create
 
-#: processes of one builder; more would not begin
+#: maximum number of processes of a builder; more could not be started
 MOST_WORKERS = 4096
 
 
 class LocalBuilder(Builder):
-    """Builds in processes of this machine, several at a time; one that crashes or hangs costs its candidate alone.
+    """Builds in several processes of this machine; a process that crashes or hangs fails only its candidate.
 
     Args:
-        max_workers: how many processes; by default one for each processor.
-        timeout_sec: seconds that one build may take.
-        f_build: called with module, target and parameters; compiles by default. Or the name of such a function.
-        f_export: called with what `f_build` returned; writes a file and returns its path. Or the name of one.
-        initializer: called once in each process, before all else.
+        max_workers: number of processes; by default one for each processor.
+        timeout_sec: maximum seconds of a build.
+        f_build: function of module, target and parameters, or its name; compiles by default.
+        f_export: function of the result of `f_build`, or its name; writes a file and returns its path.
+        initializer: called once in each process, before everything else.
 
     Raises:
-        tilewright.ArgumentError: the processes have no function of that name.
+        tilewright.ArgumentError: the processes have no function of this name.
     """
 
     @suggests_keywords
@@ -109,7 +109,7 @@ class LocalBuilder(Builder):
         self.max_workers = max_workers or cpu_count(logical=True)
         self.timeout_sec = timeout_sec
         self._functions = (f_build or default_build, f_export or default_export)
-        #: whether nothing of the user's is called
+        #: whether no code of the user is called
         self.is_plain = not (f_build or f_export or initializer) and type(self).build is LocalBuilder.build
         self._workers = [Worker(initializer) for _ in range(self.max_workers)]
         self._free: SimpleQueue[Worker] = SimpleQueue()
@@ -124,7 +124,7 @@ class LocalBuilder(Builder):
             futures = [threads.submit(self._build_one, each) for each in build_inputs]
             try:
                 return [future.result() for future in futures]
-            except BaseException:  # Ctrl-C does not wait for what is being built
+            except BaseException:  # Ctrl-C does not wait for running builds
                 for future in futures:
                     future.cancel()
                 self.close()
@@ -146,7 +146,7 @@ class LocalBuilder(Builder):
             return BuilderResult(None, f"LocalBuilder: Timeout, killed after {self.timeout_sec} seconds")
         except (Lost, Raised, Error) as error:
             return BuilderResult(None, f"LocalBuilder: An exception occurred\n{error}")
-        except Exception as error:  # the program or a function cannot travel
+        except Exception as error:  # the program or a function cannot be pickled
             return BuilderResult(None, f"LocalBuilder: An exception occurred\n{type(error).__name__}: {error}")
         finally:
             if path is None or Path(path).parent != Path(folder):
@@ -165,7 +165,7 @@ class DaskBuilder(Builder):
 
     Args:
         cluster: the address of the scheduler, "tcp://host:8786", or a ``distributed.Client``.
-        timeout_sec: seconds that one build may take.
+        timeout_sec: maximum seconds of a build.
 
     Raises:
         tilewright.ResourceError: Dask is not installed, or no scheduler answers.
@@ -176,12 +176,12 @@ class DaskBuilder(Builder):
         limits.positive("timeout_sec", timeout_sec)
         self.timeout_sec = timeout_sec
         self.cluster = Cluster(cluster)
-        #: whether nothing of the user's is called
+        #: whether no code of the user is called
         self.is_plain = type(self).build is DaskBuilder.build
         self._close = weakref.finalize(self, self.cluster.close)
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
-        """One result for each input, in their order; objects come here."""
+        """Return one result for each input, in order; object code is sent to this process."""
         futures = [self._begin(each) for each in build_inputs]
         return [future if isinstance(future, BuilderResult) else self._end(future) for future in futures]
 
@@ -214,15 +214,15 @@ class DaskBuilder(Builder):
 def check_names(
     worker: Worker, functions: Sequence[Callable[..., Any] | str], shipped: Mapping[str, Callable[..., Any]]
 ) -> None:
-    """That the worker has the functions which are given by name.
+    """Check that a worker has the functions that are given by name.
 
     Args:
-        worker: which is asked.
-        functions: some perhaps by their names.
-        shipped: what it has without being asked.
+        worker: the worker.
+        functions: functions or their names.
+        shipped: functions that every worker has, by name.
 
     Raises:
-        tilewright.ArgumentError: it has not.
+        tilewright.ArgumentError: the worker lacks a function.
     """
     asked = [name for name in functions if isinstance(name, str) and name not in shipped]
     if not asked:
@@ -244,11 +244,11 @@ def _missing(names: list[str]) -> list[str]:
 
 
 def resolved(function: Callable[..., Any] | str, shipped: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-    """The function, looked up in this process where it is given by name."""
+    """Return the function, looked up in this process if given by name."""
     return named_functions.need(function, shipped) if isinstance(function, str) else function
 
 
-#: Where a worker may put its files: what is left there by a build that fails is removed.
+#: folder for the files of a worker, whose remains after failed builds are removed
 _folder: list[str] = []
 
 
@@ -258,7 +258,7 @@ def _build_and_export(build: Any, export: Any, mod: Any, target: Any, params: An
 
 
 def default_build(mod: ir.IRModule, target: Any, params: Mapping[str, Any] | None = None) -> Any:
-    """Compiles it, as if blocks that give parameters another layout had run; `params` have no say."""
+    """Compile a module, assuming that blocks which change the layout of parameters have run; `params` are ignored."""
     from tilewright.kernel.kernel import compile_quietly
     from tilewright.meta_schedule.layout_preproc import without_layout_rewrites
 
@@ -273,7 +273,7 @@ def default_export(kernels: Any) -> str:
     """Writes the object code of compiled kernels to a folder of its own.
 
     Raises:
-        tilewright.ArgumentError: an interpreted kernel has none.
+        tilewright.ArgumentError: a kernel is interpreted and has no object code.
     """
     from tilewright.kernel.kernel import object_code_of
 
@@ -284,7 +284,7 @@ def default_export(kernels: Any) -> str:
 
 
 def remove_build_dir(artifact_path: str) -> None:
-    """Removes a file that a builder made, and its folder where nothing else is in it."""
+    """Remove a file that a builder made, and its folder if that is empty then."""
     path = Path(artifact_path)
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
@@ -293,7 +293,7 @@ def remove_build_dir(artifact_path: str) -> None:
                 path.parent.rmdir()
 
 
-#: functions that may be given by these names
+#: functions that may be given by name
 SHIPPED: dict[str, Callable[..., Any]] = {
     "meta_schedule.builder.default_build": default_build,
     "meta_schedule.builder.default_export": default_export,

@@ -16,19 +16,19 @@ from tilewright.task.task import Task
 __all__ = ["ClusterPipeline"]
 
 _LOGGER = logging.getLogger("tilewright.meta_schedule")
-#: the number of the program as it was written
+#: number of the unscheduled program
 _REFERENCE = -1
 
 
 class ClusterPipeline:
-    """One program's candidates, as ``_core.MeasurePipeline``.
+    """The candidates of one program on a cluster, with the interface of ``_core.MeasurePipeline``.
 
     Args:
-        cluster: where they are built and measured.
+        cluster: the cluster that builds and measures.
         task: the program.
-        target: what they are compiled for.
-        options: of ``_core.PipelineOptions``.
-        seconds: that the session may take.
+        target: target of the candidates.
+        options: options of ``_core.PipelineOptions``.
+        seconds: maximum seconds of the session.
     """
 
     def __init__(
@@ -37,25 +37,25 @@ class ClusterPipeline:
         task = dataclasses.replace(task, cold=options.pop("cold", False))
         self._task, self._target = task, target
         self._expectations = expectations = Expectations(task, {}, seed=0, seconds=seconds)
-        expectations.arguments()  # looks at the program before anything is measured
+        expectations.arguments()  # validates the program before anything is measured
         longest = REFERENCE_DEADLINE if seconds is None else min(REFERENCE_DEADLINE, seconds)
         options = options | {"reference_timeout": longest}
         self._measurer = measurer_for(cluster, expectations, target, options)
         self._next = 0
         self._reported = ""
-        self.pids: list[int] = []  #: of helper processes on this machine: there are none
+        self.pids: list[int] = []  #: of helper processes on this machine; always empty
         module, build = _core.candidate_parts(task.module, target, as_written=True)
         self._measurer.submit(_REFERENCE, module, build, task.entry, reference=True)
 
     def submit(self, scheduled: ir.IRModule) -> int:
-        """Takes a candidate on; gives its number."""
+        """Submit a candidate; return its number."""
         module, options = _core.candidate_parts(scheduled, self._target)
         number, self._next = self._next, self._next + 1
         self._measurer.submit(number, module, options, self._task.entry)
         return number
 
     def poll(self, seconds: float) -> list[tuple[int, str, list[float], str, str]]:
-        """(number, outcome, seconds, error, host) of what is done; times of all hosts are those of the first one.
+        """Return (number, outcome, seconds, error, host) of finished candidates; times are relative to the first host.
 
         Raises:
             tilewright.Error: nothing can be measured any more.
@@ -89,7 +89,7 @@ class ClusterPipeline:
 
     @property
     def beside(self) -> dict[str, float]:
-        """Seconds that workers were building, checking and measuring."""
+        """Return the seconds that workers spent building, checking and measuring."""
         seconds = self._measurer.activities()
         return {
             "building": seconds[Activity.BUILDS],
@@ -98,5 +98,5 @@ class ClusterPipeline:
         }
 
     def close(self) -> None:
-        """Leaves nothing at the cluster."""
+        """Cancel all work on the cluster."""
         self._measurer.close()

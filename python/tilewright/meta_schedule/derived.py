@@ -1,4 +1,4 @@
-"""Components that were written for TVM's names, and what TVM has beside them in its module of small functions."""
+"""Components that were written for TVM's names, and other names of TVM's module ``utils``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 Component = TypeVar("Component", bound=type)
 shash2hex = "{:016x}".format
 
-#: functions of Tilewright that have these names without being registered
+#: functions of Tilewright that can be given by these names without being registered
 SHIPPED: dict[str, Callable[..., Any]] = {
     **builder.SHIPPED,
     **local_runner.SHIPPED,
@@ -42,10 +42,10 @@ SHIPPED: dict[str, Callable[..., Any]] = {
 
 
 def derived_object(cls: Component) -> Component:
-    """Makes a component of a class that derives from one of the Py classes, as TVM decorates them.
+    """Make a class that derives from one of the Py classes a component, as TVM's decorator does.
 
-    Here such classes are components already: what the decorator adds is that ``_initialize_with_tune_context`` is the
-    ``initialize`` that a search calls.
+    Such classes are components already; the decorator only makes ``_initialize_with_tune_context`` the ``initialize``
+    that a search calls.
 
     >>> @ms.derived_object
     ... class AsItIs(ms.PyScheduleRule):
@@ -56,7 +56,7 @@ def derived_object(cls: Component) -> Component:
     ...         return [sch]
 
     Args:
-        cls: the class, which has the methods of its base.
+        cls: the class, with the methods of its base.
     """
     published = getattr(cls, "_initialize_with_tune_context", None)
     if published is not None and "initialize" not in vars(cls):
@@ -65,7 +65,7 @@ def derived_object(cls: Component) -> Component:
 
 
 def get_global_func_with_default_on_worker(name: Any, default: Callable[..., Any] | None) -> Any:
-    """The function of that name, or the function itself; the default one for None."""
+    """Return the function with a name, or the function itself; the default for None."""
     if name is None:
         return default
     return named_functions.need(name, SHIPPED) if isinstance(name, str) else name

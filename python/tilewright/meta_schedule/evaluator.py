@@ -16,13 +16,13 @@ __all__ = ["EvaluatorConfig", "evaluate"]
 
 @dataclass(frozen=True)
 class EvaluatorConfig:
-    """How often a kernel is called.
+    """Options for the number of calls of a kernel.
 
     Attributes:
-        number: calls that make one sample, at least.
-        repeat: samples.
-        min_repeat_ms: a sample takes at least so many milliseconds; more calls are made until it does.
-        enable_cpu_cache_flush: before each call the caches are filled with other data.
+        number: minimum number of calls per sample.
+        repeat: number of samples.
+        min_repeat_ms: minimum milliseconds of a sample; more calls are made if necessary.
+        enable_cpu_cache_flush: whether the caches are filled with other data before each call.
     """
 
     number: int = 3
@@ -43,12 +43,12 @@ class EvaluatorConfig:
 
 
 def evaluate(kernel: Any, args: Sequence[Any], config: EvaluatorConfig) -> list[float]:
-    """Seconds per call, one number a repeat, without what Python adds to each call.
+    """Return the seconds per call, one number for each repeat, without Python's overhead.
 
     Raises:
-        tilewright.ArgumentError: the kernel does not take these arguments.
+        tilewright.ArgumentError: the arguments do not fit the kernel.
     """
-    kernel(*args)  # what is wrong with the arguments is said here, and the caches are warm
+    kernel(*args)  # reports invalid arguments, and warms the caches
     number, samples = config.number, []
     for _ in range(config.repeat):
         spent = _seconds_of(kernel, number, args, config.enable_cpu_cache_flush)

@@ -13,13 +13,13 @@ __all__ = ["ExtractedTask"]
 
 @dataclass(frozen=True)
 class ExtractedTask:
-    """What is to be tuned for the sake of a larger program.
+    """A part of a larger program that is tuned.
 
     Attributes:
-        task_name: what it is called in logs.
-        mod: the part as the larger program has it.
-        target: what it is for.
-        dispatched: the programs that stand for it, of which one is tuned.
+        task_name: name in logs.
+        mod: the part, as in the larger program.
+        target: target of the part.
+        dispatched: the programs that can replace it, of which one is tuned.
         weight: how often the larger program runs it.
     """
 

@@ -23,7 +23,7 @@ _MARK = "meta_schedule.layout_rewrite_preproc"
 
 
 def without_layout_rewrites(function: ir.PrimFunc) -> ir.PrimFunc:
-    """The function whose parameters have the layout that is read; a copy that cannot be removed stays."""
+    """Return the function whose parameters have the layout that is read; a copy that cannot be removed remains."""
     copies = _copies(function)
     if not copies:
         return function
@@ -59,7 +59,7 @@ def _with_alloc_buffers(block: Any, buffers: list[Any]) -> Any:
 
 
 def _copies(function: ir.PrimFunc) -> dict[Any, Any]:
-    """The blocks to remove, by the data of the parameter that each copies and nobody else reads."""
+    """Return the blocks to remove, by the data of the parameter that only they read."""
     found: list[Any] = []
     users: dict[Any, int] = {}
 

@@ -1,4 +1,4 @@
-"""Loggers, as scripts of TVM ask for them."""
+"""Loggers with TVM's names."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ get_logger = logging.getLogger
 
 
 def get_logging_func(logger: logging.Logger) -> Any:
-    """A function of a level and a text, that logs."""
+    """Return a function of a level and a text that logs."""
     return logger.log
 
 
 def get_loggers_from_work_dir(work_dir: str, task_names: list[str]) -> list[logging.Logger]:
-    """A logger for each task, with a file of its own in `work_dir`/logs."""
+    """Return a logger for each task, with its own file in `work_dir`/logs."""
     return SessionLogs(work_dir, task_names).__enter__().tasks

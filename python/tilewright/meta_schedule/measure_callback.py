@@ -1,4 +1,4 @@
-"""What happens with each batch that was measured."""
+"""Callbacks for each measured batch."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["AddToDatabase", "MeasureCallback", "PyMeasureCallback", "RemoveBuildArtifact", "UpdateCostModel"]
 
-#: seconds that stand for a measurement that failed
+#: run_secs of a failed measurement
 FAILED = 1e10
 
 
 class MeasureCallback(ABC):
-    """Is called for each batch, after its results are there."""
+    """Callback for each batch, called with its results."""
 
     @abstractmethod
     def apply(
@@ -38,15 +38,15 @@ class MeasureCallback(ABC):
         builder_results: Sequence[BuilderResult],
         runner_results: Sequence[RunnerResult],
     ) -> None:
-        """One batch of a task; the three lists have the same length."""
+        """Process one batch of a task; the three lists have the same length."""
 
     @staticmethod
     def create(kind: Any = "default") -> list[MeasureCallback]:
-        """The callbacks of that kind: "default" (all three), "add-to-database", "remove-build-artifact",
-        "update-cost-model"; callbacks as they are; several in a list.
+        """Return the callbacks of a kind: "default" (all three), "add-to-database", "remove-build-artifact",
+        "update-cost-model". Callbacks are returned unchanged; a list may have several kinds.
 
         Raises:
-            tilewright.ArgumentError: there is no such kind, or it is no callback.
+            tilewright.ArgumentError: the kind does not exist, or the value is not a callback.
         """
         kinds: dict[str, type[AddToDatabase] | type[RemoveBuildArtifact] | type[UpdateCostModel]] = {
             "add-to-database": AddToDatabase,
@@ -74,7 +74,7 @@ PyMeasureCallback = MeasureCallback
 
 
 class AddToDatabase(MeasureCallback):
-    """Keeps what was measured, failures too."""
+    """Commits records of measurements, including failures, to the database."""
 
     def apply(
         self,
@@ -117,15 +117,15 @@ class RemoveBuildArtifact(MeasureCallback):
         builder_results: Sequence[BuilderResult],
         runner_results: Sequence[RunnerResult],
     ) -> None:
-        """Those of this batch."""
+        """Remove the files of this batch."""
         for built in builder_results:
             if built.artifact_path is not None:
                 remove_build_dir(built.artifact_path)
 
 
 class UpdateCostModel(MeasureCallback):
-    """Lets the cost model learn. What was not built, and times that cannot be, teach nothing. A model that raises is
-    reported once, and the session goes on without it."""
+    """Updates the cost model. Candidates without a build and invalid times are ignored. A failing model is reported
+    once, and the session continues without it."""
 
     def apply(
         self,
@@ -165,18 +165,18 @@ def apply_all(
     logger: logging.Logger,
     raised_before: Counter[tuple[int, str]] | None = None,
 ) -> int:
-    """Calls each; one that raises does not keep the others from their turn, and is logged.
+    """Call all callbacks; an error of one is logged and does not affect the others.
 
     Args:
-        callbacks: what is called.
-        task_scheduler: of the session.
-        task_id: of the task that the batch is of.
-        measured: candidates, what was built of them, and results.
-        logger: gets the first exception of each class that a callback raises.
-        raised_before: how often each has, by its identity and the class; gets what is raised now.
+        callbacks: the callbacks.
+        task_scheduler: scheduler of the session.
+        task_id: number of the batch's task.
+        measured: candidates, builder results and runner results.
+        logger: logger for the first exception of each class that a callback raises.
+        raised_before: number of earlier exceptions by the identity of the callback and the class; updated.
 
     Returns:
-        How many have raised.
+        The number of callbacks that raised an exception.
     """
     raised = 0
     seen = Counter() if raised_before is None else raised_before
@@ -198,7 +198,7 @@ def apply_all(
 def report_counts(
     raised: Counter[tuple[int, str]], callbacks: Sequence[MeasureCallback], logger: logging.Logger
 ) -> None:
-    """At the end of a session: how often each callback has raised, where that was more than once."""
+    """Log at the end of a session how often each callback raised an exception, if more than once."""
     names = {id(callback): type(callback).__name__ for callback in callbacks}
     for (callback, error), count in raised.items():
         if count > 1:

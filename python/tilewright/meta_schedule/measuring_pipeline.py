@@ -1,7 +1,7 @@
 """Builder and runner in one: the measuring pipeline of ``tw.tune``, for sessions over several tasks.
 
 A candidate is built while the one before it is being measured. Kernels race against the fastest so far, are compared
-with the program as it was written, and share processes that are replaced when they are lost.
+with the unscheduled program, and share processes that are replaced after crashes.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from tilewright.task.task import task_of
 __all__ = ["MeasuringPipeline"]
 
 _PREFIX = "pipeline:"
-#: seconds between two looks at what is done
+#: seconds between two checks for finished candidates
 _LOOK = 0.02
-#: of candidates that were stopped, their times show that they are slow
+#: outcomes with times; stopped candidates have times that show that they are slow
 _TIMED = ("ok", "slow_stopped")
-#: a builder and a runner that call nothing of the user's
+#: a builder and a runner that call no code of the user
 _Parts = tuple[LocalBuilder, LocalRunner] | tuple[DaskBuilder, DaskRunner]
 
 
 class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories named create
-    """Both of them for the programs that :meth:`work_on` names; those that it cannot call on its own, such
-    as ones of symbolic sizes, go to a :class:`LocalBuilder` and a :class:`LocalRunner`.
+    """Builder and runner for the programs that :meth:`work_on` selects. Programs that it cannot call, such as those
+    with symbolic sizes, go to a :class:`LocalBuilder` and a :class:`LocalRunner`.
 
     Args:
-        max_workers: processes that build what does not go through the pipeline.
-        seconds: that the session may take; None for no limit.
-        parts: a builder and a runner that call nothing of the user's: it measures as often and as long as these would,
-            instead of racing candidates against the fastest, and hands them what does not go through the pipeline.
+        max_workers: number of processes that build programs outside of the pipeline.
+        seconds: maximum seconds of the session; None for no limit.
+        parts: a builder and a runner that call no code of the user: the pipeline measures as often and as long as they
+            would, instead of racing candidates against the fastest, and passes them programs outside of the pipeline.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
     ) -> None:
         self._max_workers, self._seconds, self._parts = max_workers, seconds, parts
         self._lanes: dict[int, _Lane | None] = {}  # by the identity of their contexts
-        self._contexts: list[Any] = []  # kept, so that no other one has the identity of one that is gone
+        self._contexts: list[Any] = []  # keeps contexts alive, so that identities are not reused
         self._current: _Lane | None = None
         self._plain: tuple[LocalBuilder, LocalRunner] | None = None
 
     @classmethod
     @contextlib.contextmanager
     def over(cls, builder: Builder, runner: Runner, seconds: float | None) -> Iterator[tuple[Builder, Runner]]:
-        """A builder and a runner, or the pipeline that does what they would do, which ends with the body."""
+        """Yield the builder and the runner, or a pipeline that replaces both and is closed with the context."""
         parts: Any = builder, runner
         is_pair = isinstance(builder, DaskBuilder) == isinstance(runner, DaskRunner)
         if is_pair and all(getattr(part, "is_plain", False) for part in parts):
@@ -70,7 +70,7 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
 
     @property
     def plain(self) -> _Parts:
-        """What the other programs are built and measured with."""
+        """Return the builder and the runner for programs outside of the pipeline."""
         if self._parts is not None:
             return self._parts
         if self._plain is None:
@@ -78,10 +78,10 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
         return self._plain
 
     def work_on(self, context: Any) -> bool:
-        """Says which program the next candidates are of, and whether they go through the pipeline.
+        """Select the program of the next candidates; return whether they go through the pipeline.
 
         Raises:
-            tilewright.InternalError: the program as it was written computes something else than it should.
+            tilewright.InternalError: the compiled unscheduled program computes wrong results.
         """
         if id(context) not in self._lanes:
             self._lanes[id(context)] = _lane_of(context, self._seconds, self._parts)
@@ -90,12 +90,12 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
         return self._current is not None
 
     def failure_of(self, context: Any) -> Error | None:
-        """Why nothing of this program can be measured any more; None where that is not so."""
+        """Return the error because of which a program can no longer be measured; None if it can."""
         lane = self._lanes.get(id(context))
         return None if lane is None else lane.error
 
     def beside(self) -> dict[str, float]:
-        """Seconds that its processes were "building" (all together), "checking" and "measuring"."""
+        """Return the seconds that the processes spent "building" (all together), "checking" and "measuring"."""
         found: dict[str, float] = {}
         for lane in self._lanes.values():
             for name, seconds in (lane.beside() if lane is not None else {}).items():
@@ -103,24 +103,24 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
         return found
 
     def leave(self, context: Any) -> None:
-        """Ends the processes of a program of which nothing more is measured; what is under way fails."""
+        """End the processes of a program that is measured no more; running candidates fail."""
         lane = self._lanes.get(id(context))
         if lane is not None:
             lane.close()
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
-        """Hands them on; what fails later is in the runner's result."""
+        """Submit the candidates; later errors are in the runner's results."""
         lane = self._current
         return self.plain[0].build(build_inputs) if lane is None else [lane.submit(each.mod) for each in build_inputs]
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
-        """One future for each."""
+        """Return one future for each candidate."""
         if self._current is None:
             return self.plain[1].run(runner_inputs)
         return [self._current.future(int(each.artifact_path.removeprefix(_PREFIX))) for each in runner_inputs]
 
     def close(self) -> None:
-        """Ends all processes; what is being measured fails."""
+        """End all processes; running candidates fail."""
         for lane in self._lanes.values():
             if lane is not None:
                 lane.close()
@@ -136,9 +136,9 @@ class _Lane:
     def __init__(self, pipeline: Any) -> None:
         self.pipeline = pipeline
         self.done: dict[int, RunnerResult] = {}
-        self.failure = ""  #: why nothing more is measured
-        self._beside: dict[str, float] = {}  #: of a pipeline that was closed
-        self.error: Error | None = None  #: why it ended, where nobody has ended it
+        self.failure = ""  #: why candidates are no longer measured
+        self._beside: dict[str, float] = {}  #: seconds of a closed pipeline
+        self.error: Error | None = None  #: error that ended the pipeline, if it was not closed
 
     def submit(self, mod: ir.IRModule) -> BuilderResult:
         if self.failure:
@@ -165,7 +165,7 @@ class _Lane:
             return
         try:
             results = self.pipeline.poll(seconds)
-        except Error as error:  # there is nothing to compare with, or no helper can be started
+        except Error as error:  # the reference cannot be run, or no helper can be started
             self.error = error
             self.failure = str(error)
             self.close()
@@ -187,7 +187,7 @@ class _Lane:
 
 def _lane_of(context: Any, seconds: float | None, parts: _Parts | None = None) -> _Lane | None:
     function = next(iter(context.mod.functions.values())) if len(context.mod.functions) == 1 else None
-    # Programs whose parameters may get another layout are called otherwise than as they were written.
+    # If the layout of parameters may change, kernels have other arguments than the unscheduled program.
     kind = None if context.target is None else context.target.kind
     if function is None or "layout_free_buffers" in function.attrs or kind not in ("llvm", "opencl", "cuda"):
         return None
@@ -218,7 +218,7 @@ def _lane_of(context: Any, seconds: float | None, parts: _Parts | None = None) -
 
 
 def _as_these(builder: LocalBuilder | DaskBuilder, runner: LocalRunner | DaskRunner) -> dict[str, Any]:
-    """How a pipeline measures as often and as long as a builder and a runner."""
+    """Return pipeline options with which it measures as often and as long as a builder and a runner."""
     config, seconds = runner.evaluator_config, runner.timeout_sec
     return {
         **({"builders": builder.max_workers} if isinstance(builder, LocalBuilder) else {}),

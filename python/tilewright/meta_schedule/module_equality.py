@@ -1,4 +1,4 @@
-"""When two programs count as the same for a search and its database."""
+"""Criteria by which programs count as the same in a search and its database."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["ModuleEquality", "find_anchor_block", "module_equality_of", "module_
 
 
 def check_module(mod: Any) -> ir.IRModule:
-    """What databases are asked about.
+    """Return the argument if it is a module.
 
     Raises:
-        tilewright.ArgumentError: it is no module.
+        tilewright.ArgumentError: it is not a module.
     """
     hint = "normalize_module(function) is the module of a function; compile_tir(database, function, target) takes both"
     limits.kind("mod", mod, ir.IRModule, "a module", hint)
@@ -31,8 +31,8 @@ def check_module(mod: Any) -> ir.IRModule:
 
 
 class ModuleEquality:
-    """One of the ways to compare programs. Equal ones have equal hashes. A function by itself and in a module of its
-    own are one program, whether or not it says that its buffers do not overlap."""
+    """A criterion for equal programs. Equal programs have equal hashes. A function and a module of only that function
+    are one program, whether or not it declares that its buffers do not overlap."""
 
     name: str
 
@@ -41,36 +41,36 @@ class ModuleEquality:
         return module_hash(one_program(check_module(mod)), self.name)
 
     def equal(self, lhs: ir.IRModule, rhs: ir.IRModule) -> bool:
-        """Whether they count as the same."""
+        """Whether two programs count as the same."""
         return modules_equal(one_program(lhs), one_program(rhs), self.name)
 
     def schedule(self, mod: ir.IRModule, record: TuningRecord, target: TargetLike | None) -> Schedule:
-        """The program with the schedule of an equal one, whose blocks may have other names."""
+        """Return a schedule of the program with the steps of an equal one, whose blocks may have other names."""
         schedule = Schedule(mod)
         as_named_in(mod, record.workload.mod, record.trace).apply_to_schedule(schedule)
         return schedule
 
 
 class Structural(ModuleEquality):
-    """All but names."""
+    """Compares everything except names."""
 
     name = "structural"
 
 
 class IgnoreConstants(ModuleEquality):
-    """Constant tensors by type and shape alone."""
+    """Compares constant tensors only by data type and shape."""
 
     name = "ignore-ndarray"
 
 
 class AnchorBlock(ModuleEquality):
-    """By the block with the most work alone: what goes before and after it may differ. Programs without a reduction are
-    compared whole, but for constants."""
+    """Compares only the block with the most work; the blocks before and after it may differ. Programs without a
+    reduction are compared completely, except for constants."""
 
     name = "anchor-block"
 
     def schedule(self, mod: ir.IRModule, record: TuningRecord, target: TargetLike | None) -> Schedule:
-        """The steps on the block, and what they leave scheduled by itself."""
+        """Apply the steps on the block, and schedule the remaining blocks heuristically."""
         if Structural().equal(mod, record.workload.mod):
             return super().schedule(mod, record, target)
         schedule = Schedule(mod)
@@ -82,10 +82,10 @@ _MODES: dict[str, type[ModuleEquality]] = {mode.name: mode for mode in (Structur
 
 
 def module_equality_of(mode: str) -> ModuleEquality:
-    """The way of that name.
+    """Return the criterion with a name.
 
     Raises:
-        tilewright.ArgumentError: there is none.
+        tilewright.ArgumentError: there is no such criterion.
     """
     if not isinstance(mode, str) or mode not in _MODES:
         raise ArgumentError.of(

@@ -1,4 +1,4 @@
-"""Functions that are called by a name: builders, runners and rules may name a function that another process has."""
+"""Functions with names: builders, runners and rules may name a function of another process."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _registered: dict[str, Function] = {}
 def register(
     name: str, function: Function | None = None, override: bool = False, shipped: Mapping[str, Function] = _NONE
 ) -> Any:
-    """Gives a function a name, in this process; without a function, a decorator that does.
+    """Register a function under a name in this process; without a function, return a decorator.
 
     Args:
         name: the name.
-        function: what it is the name of.
-        override: whether a function that has the name already loses it.
+        function: the function.
+        override: whether to replace a function with the same name.
         shipped: functions that have names without being registered.
 
     Raises:
-        tilewright.ArgumentError: the name is taken, and `override` was not asked for.
+        tilewright.ArgumentError: the name is taken, and `override` is False.
     """
     if function is None:
         return lambda decorated: register(name, decorated, override, shipped)
@@ -40,15 +40,15 @@ def register(
 
 
 def find(name: str, shipped: Mapping[str, Function] = _NONE) -> Function | None:
-    """The function of that name, registered or shipped; None when there is none."""
+    """Return the registered or shipped function with a name; None if there is none."""
     return _registered.get(name, shipped.get(name))
 
 
 def need(name: str, shipped: Mapping[str, Function] = _NONE) -> Function:
-    """The function of that name, registered or shipped.
+    """Return the registered or shipped function with a name.
 
     Raises:
-        tilewright.ArgumentError: there is none.
+        tilewright.ArgumentError: there is no function with this name.
     """
     function = find(name, shipped)
     if function is None:
@@ -61,10 +61,10 @@ def need(name: str, shipped: Mapping[str, Function] = _NONE) -> Function:
 
 
 def names(shipped: Mapping[str, Function] = _NONE) -> list[str]:
-    """All there are, sorted."""
+    """Return all names, sorted."""
     return sorted({*shipped, *_registered})
 
 
 def remove(name: str) -> None:
-    """Forgets a registered function."""
+    """Remove a registered function."""
     _registered.pop(name, None)

@@ -1,4 +1,4 @@
-"""Descending from the best records of a database: the strategy "descent", begun at the best schedule."""
+"""Continue from the best records of a database with the strategy "descent", which starts at the best schedule."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tilewright.support.machine import TargetLike
 
 __all__ = ["PostOpt", "descend"]
 
-#: candidates of a batch
+#: number of candidates in a batch
 _BATCH = 8
 
 
 class PostOpt:
-    """Descends from the best record of each program of a folder in which a session was.
+    """Descends from the best record of each program in the folder of a session.
 
     Args:
         work_dir: the folder, with the files of a :class:`JSONDatabase` or of a :class:`SQLiteDatabase`.
-        target: of the records.
-        trials: candidates to measure, of each program.
+        target: target of the records.
+        trials: maximum number of measured candidates for each program.
     """
 
     def __init__(self, work_dir: str | os.PathLike[str], target: TargetLike, trials: int = 100) -> None:
@@ -41,7 +41,7 @@ class PostOpt:
         self.target, self.trials = _core.Target(target), trials
 
     def run(self) -> None:
-        """All programs; what is measured is kept in the database."""
+        """Process all programs; measurements are stored in the database."""
         workloads: dict[int, Workload] = {}
         for record in records_in(self.database):
             workloads.setdefault(id(record.workload), record.workload)
@@ -56,16 +56,16 @@ class PostOpt:
 def descend(
     database: Database, workload: Workload, target: TargetLike, trials: int, builder: Builder, runner: Runner
 ) -> TuningRecord | None:
-    """The best record after changing one decision after the other of the best one that was there, which is measured
-    again first; None where there is no record to begin with.
+    """Change one decision after the other of the best record, which is first measured again; return the best record
+    then, or None if there was none.
 
     Args:
-        database: which keeps what is measured.
+        database: database that stores the measurements.
         workload: the program.
-        target: of the records.
-        trials: candidates to measure at most.
-        builder: builds them.
-        runner: measures them.
+        target: target of the records.
+        trials: maximum number of measured candidates.
+        builder: builder of the candidates.
+        runner: runner of the candidates.
     """
     best = record_in(database, workload.mod, target)
     if best is None:
@@ -81,14 +81,14 @@ def descend(
     finally:
         if isinstance(builder, MeasuringPipeline):
             builder.leave(context)
-    if session.stop_reason == "canceled":  # nor are other programs descended from
+    if session.stop_reason == "canceled":  # cancel the descents of other programs, too
         raise KeyboardInterrupt
     return record_in(database, workload.mod, target)
 
 
 def _as_one_space(record: TuningRecord) -> Schedule:
-    """The schedule of a record. Its postprocessors are steps of it like all others: what they did is done again, by no
-    postprocessor, where a decision changes."""
+    """Return the schedule of a record with the steps of its postprocessors as ordinary steps: if a decision changes,
+    they are replayed without postprocessors."""
     trace = record.trace
     steps = [step for step in trace.insts if step.kind.name != "EnterPostproc"]
     schedule = Schedule(record.workload.mod)

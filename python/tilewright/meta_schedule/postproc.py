@@ -1,4 +1,4 @@
-"""Postprocessors: what is done to a schedule once all of its decisions are taken."""
+"""Postprocessors: steps that are applied to a schedule after all its decisions."""
 
 from __future__ import annotations
 

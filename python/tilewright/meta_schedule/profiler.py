@@ -1,4 +1,4 @@
-"""Where the time of a session goes."""
+"""Profiler of a session: seconds by part."""
 
 from __future__ import annotations
 

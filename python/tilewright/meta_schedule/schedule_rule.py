@@ -1,4 +1,4 @@
-"""Rules: what to do with one block."""
+"""Schedule rules: transform one block."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PyScheduleRule = ScheduleRule
 
 @dataclass
 class ReuseType:
-    """Whether a tiled block works on copies of its buffers: "no", "may" or "must", under which tiles, in which memory.
+    """Whether a tiled block uses copies of its buffers: "no", "may" or "must", at which tile levels, in which memory.
 
     Levels count from 1: a copy is made under the last loop of its level.
     """

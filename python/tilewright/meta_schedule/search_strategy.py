@@ -1,4 +1,4 @@
-"""Strategies: which candidates are measured, and in which order."""
+"""Search strategies: choose the candidates to measure, and their order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What sessions over tasks measured, in the order in which strategies got the results: an interrupted session goes on
-with the same candidates, and nothing is measured twice.
+"""Journal of a session over tasks: the results in the order in which strategies received them. An interrupted session
+continues with the same candidates, and measures nothing twice.
 
-A file of lines for each task in ``WORK_DIR/sessions``: databases hold the records, these files their order and
+``WORK_DIR/sessions`` has a file of lines for each task. Databases store the records, these files their order and the
 failures.
 """
 
@@ -31,7 +31,7 @@ from tilewright.meta_schedule.runner.runner import RunnerResult
 
 __all__ = ["SessionJournal", "Unreported", "end_session", "seed_of_session"]
 
-#: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
+#: version of the candidates that follow from a seed; changed with the strategies, so that old sessions are not resumed
 _STREAM = 1
 _FOLDER, _UNFINISHED = "sessions", "unfinished.json"
 
@@ -40,11 +40,11 @@ class SessionJournal:
     """A log of the candidates and results of one task, in a file. A later session reads it to resume.
 
     Args:
-        work_dir: of the session.
+        work_dir: folder of the session.
         context: the task.
-        batch: how many candidates a batch has.
-        cost_model: that ranks them.
-        database: which holds what was measured.
+        batch: number of candidates in a batch.
+        cost_model: cost model that ranks candidates.
+        database: database with the measurements.
     """
 
     def __init__(self, work_dir: Path, context: Any, batch: int, cost_model: Any, database: Database | None) -> None:
@@ -56,8 +56,8 @@ class SessionJournal:
         self._known: dict[str, list[tuple[list[float] | None, str | None, str | None]]] = {}
         self._read()
         self.pending = Counter({digest: len(results) for digest, results in self._known.items()})
-        self._taken: dict[int, str] = {}  # candidates that were measured before, by their identity
-        self._recorded: Counter[str] = Counter()  # of what was measured before, what the database has
+        self._taken: dict[int, str] = {}  # measured candidates by their identity
+        self._recorded: Counter[str] = Counter()  # measured candidates that the database has
         if self._known and database is not None:
             self._recorded.update(_digest(record.trace) for record in records_in(database))
 
@@ -71,13 +71,13 @@ class SessionJournal:
                 digest, seconds, build_error, run_error = json.loads(line)
                 self._known.setdefault(str(digest), []).append((seconds, build_error, run_error))
                 any_right |= bool(seconds)
-            except (ValueError, TypeError):  # harmed, or cut off: measured again
+            except (ValueError, TypeError):  # damaged or truncated: measured again
                 continue
-        if not any_right:  # whatever was wrong may be mended by now
+        if not any_right:  # the cause of the failures may be fixed by now
             self._known.clear()
 
     def take(self, candidate: Any) -> tuple[BuilderResult, RunnerResult] | None:
-        """What was measured of it before; None where it was not."""
+        """Return the earlier measurement of a candidate; None if there is none."""
         digest = _digest(candidate.sch.trace) if self._known else ""
         results = self._known.get(digest)
         if not results:
@@ -87,13 +87,14 @@ class SessionJournal:
         return BuilderResult(None, build_error), RunnerResult(seconds, run_error)
 
     def note(self, candidates: Sequence[Any], built: Sequence[BuilderResult], results: Sequence[RunnerResult]) -> None:
-        """Writes down what was measured; before anybody gets it, so that whatever a database has is here."""
+        """Write results to the journal before strategies and callbacks get them, so that it is never behind the
+        database."""
         lines = []
         for candidate, build, result in zip(candidates, built, results, strict=True):
             if id(candidate) in self._taken:
                 continue
             error = build.error_msg or result.error_msg
-            if error is None or " raised\n" not in error:  # not of a builder or a runner that failed itself
+            if error is None or " raised\n" not in error:  # exclude failures of the builder or runner itself
                 seconds = None if error else result.run_secs
                 lines.append(json.dumps([_digest(candidate.sch.trace), seconds, build.error_msg, result.error_msg]))
         if lines:
@@ -102,14 +103,14 @@ class SessionJournal:
                 file.write("".join(f"{line}\n" for line in lines))
 
     def note_reported(self, candidates: Sequence[Any]) -> None:
-        """Strategy and callbacks have got these."""
+        """Note that strategy and callbacks have received these candidates."""
         for candidate in candidates:
             digest = self._taken.pop(id(candidate), None)
             if digest is not None:
                 self.pending[digest] -= 1
 
     def is_recorded(self, candidate: Any) -> bool:
-        """Whether it was measured before and the database has it; asked once, before it is reported."""
+        """Whether a candidate was measured before and the database has it; called once, before it is reported."""
         digest = self._taken.get(id(candidate))
         if digest is None or not self._recorded[digest]:
             return False
@@ -118,7 +119,7 @@ class SessionJournal:
 
     @property
     def left(self) -> int:
-        """How many earlier results are not reported yet."""
+        """Return how many earlier results are not reported yet."""
         return sum(self.pending.values())
 
 
@@ -128,11 +129,11 @@ def _digest(trace: Any) -> str:
 
 
 class Unreported(Database):
-    """A database as it was when a session was at this point: without what the session measures later.
+    """A database as it was when an interrupted session was at this point, without later records of the session.
 
     Args:
-        database: all of it.
-        journal: of the session.
+        database: the complete database.
+        journal: journal of the session.
     """
 
     def __init__(self, database: Database, journal: SessionJournal) -> None:
@@ -152,12 +153,12 @@ class Unreported(Database):
         self._database.commit_tuning_record(record)
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
-        """The best of what is reported."""
+        """Return the best reported records."""
         found = best_in(self._database, workload, top_k + self._journal.left)
         return self._reported(found)[:top_k]
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
-        """What is reported."""
+        """Return the reported records."""
         return self._reported(records_in(self._database))
 
     def __len__(self) -> int:
@@ -181,8 +182,8 @@ def _key_of(programs: Any) -> str:
 
 
 def seed_of_session(work_dir: Path, programs: Any, seed: int | None) -> int:
-    """The seed that is asked for; where any will do, that of the session of these programs that was interrupted in the
-    folder, else a random one."""
+    """Return the requested seed; if None, that of the interrupted session of these programs in the folder, or a random
+    one."""
     place, key = work_dir / _FOLDER / _UNFINISHED, _key_of(programs)
     if seed is None:
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
@@ -192,12 +193,12 @@ def seed_of_session(work_dir: Path, programs: Any, seed: int | None) -> int:
 
 
 def begin_session(work_dir: Path, programs: Any, seed: int) -> None:
-    """Notes the seed of a session until :func:`end_session`."""
+    """Note the seed of a session until :func:`end_session`."""
     place = work_dir / _FOLDER / _UNFINISHED
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(json.dumps({"programs": _key_of(programs), "seed": seed}))
 
 
 def end_session(work_dir: Path) -> None:
-    """It was not interrupted: the next one has a seed of its own."""
+    """Note that the session was not interrupted, so that the next one has a new seed."""
     (work_dir / _FOLDER / _UNFINISHED).unlink(missing_ok=True)

@@ -14,10 +14,10 @@ _FORMAT = "%(asctime)s [%(levelname)s] %(message)s"
 
 
 class SessionLogs:
-    """The files in `work_dir`/logs, which are written in a ``with``.
+    """The files in `work_dir`/logs, which are written inside a ``with``.
 
-    The scheduler logs all tasks, to ``tilewright.meta_schedule``; each task has a logger of its own, whose messages
-    go to its file alone.
+    The scheduler logs all tasks to ``tilewright.meta_schedule``; each task has its own logger, which writes only to the
+    task's file.
     """
 
     def __init__(self, work_dir: str | Path, task_names: Sequence[str]) -> None:
@@ -26,7 +26,7 @@ class SessionLogs:
         self._scheduler = logging.getLogger("tilewright.meta_schedule")
         self._handlers = [(self._scheduler, _file(folder / "tvm.meta_schedule.logging.task_scheduler.log"))]
         if not self._scheduler.hasHandlers() and logging.lastResort is not None:
-            self._handlers.append((self._scheduler, logging.lastResort))  # warnings are seen
+            self._handlers.append((self._scheduler, logging.lastResort))  # shows warnings
         self._levels = [(self._scheduler, self._scheduler.level)]
         self.tasks: list[logging.Logger] = []
         for number, name in enumerate(task_names):

@@ -1,4 +1,4 @@
-"""Spaces: where the schedules of a search come from."""
+"""Space generators: the schedules of a search."""
 
 from __future__ import annotations
 

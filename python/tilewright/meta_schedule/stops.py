@@ -1,4 +1,4 @@
-"""When a task of a session ends before its trials are used up."""
+"""Conditions that end a task of a session before its trials are used up."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Stops", "stops_of"]
 
 @dataclass(frozen=True)
 class Stops:
-    """What a session asks of each of its tasks.
+    """Stop conditions of all tasks of a session.
 
     Attributes:
-        patience: trials without a faster candidate after which a task ends; None for no limit.
-        target_seconds: a call that is fast enough, for all tasks or by their names.
-        at_roofline: whether a task ends where its best is within 3 % of what this machine allows.
+        patience: number of trials without a faster candidate after which a task ends; None for no limit.
+        target_seconds: seconds of a call that are fast enough, for all tasks or by task name.
+        at_roofline: whether a task ends when its best candidate is within 3 % of the machine's limit.
     """
 
     patience: int | None = None
@@ -39,27 +39,27 @@ class Stops:
 
 
 def _bound_of(context: Any, runner: Any) -> float:
-    """Return the seconds that the limits of this machine leave a call; 0 where they are not known."""
-    if isinstance(runner, DaskRunner):  # hosts of a cluster have other limits
+    """Return the lower bound on the seconds of a call by the limits of this machine; 0 if they are unknown."""
+    if isinstance(runner, DaskRunner):  # the limits of cluster hosts differ
         return 0.0
     is_cold = getattr(getattr(runner, "evaluator_config", None), "enable_cpu_cache_flush", False)
     try:
         return roofline_bound(task_of(context.mod, cold=is_cold), context.target)
-    except Error:  # such as sizes that are not constant
+    except Error:  # as for symbolic sizes
         return 0.0
 
 
 def stops_of(patience: Any, target_seconds: Any, at_roofline: Any, names: Sequence[str]) -> Stops:
-    """What was asked for, looked at.
+    """Return validated stop conditions.
 
     Args:
         patience: see :class:`Stops`.
-        target_seconds: a time at which a task ends.
-        at_roofline: end a task near the limits of the machine.
-        names: of the tasks.
+        target_seconds: seconds of a call at which a task ends.
+        at_roofline: whether to end a task near the limits of the machine.
+        names: names of the tasks.
 
     Raises:
-        tilewright.ArgumentError: it makes no sense.
+        tilewright.ArgumentError: a value is invalid.
     """
     if patience is not None:
         patience = limits.whole("patience", patience, 1, "it is a number above 0, or None for no limit")

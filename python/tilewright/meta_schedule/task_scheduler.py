@@ -1,4 +1,4 @@
-"""Which task gets the next batch of trials: schedulers under TVM's names.
+"""Task schedulers, under TVM's names: select the task for the next batch of trials.
 
 ``task_session.py`` drives the session that all tasks share.
 """
@@ -21,14 +21,14 @@ PyTaskScheduler = TaskScheduler
 
 
 class RoundRobin(TaskScheduler):
-    """One task after the other."""
+    """Selects one task after the other."""
 
     def __init__(self) -> None:
         super().__init__()
         self._last = -1
 
     def next_task_id(self) -> int:
-        """The next one that has not ended."""
+        """Return the next task that has not ended."""
         for task_id in range(len(self.tasks)):
             self.touch_task(task_id)
         for _ in self.tasks:
@@ -48,12 +48,12 @@ class RoundRobin(TaskScheduler):
 
 
 class GradientBased(TaskScheduler):
-    """The task that promises most: by how much its best time fell lately, and by how much it may still fall.
+    """Selects the most promising task, by the recent decrease of its best time and the possible further decrease.
 
     Args:
-        alpha: how much the past counts, between 0 and 1.
-        window_size: how many batches the past is.
-        seed: of the choice where all tasks promise the same; -1 for a random one.
+        alpha: weight of the past, between 0 and 1.
+        window_size: number of recent batches that count as the past.
+        seed: seed for choosing among equally promising tasks; -1 for a random one.
     """
 
     @suggests_keywords
@@ -71,7 +71,7 @@ class GradientBased(TaskScheduler):
         self._warmed = 0
 
     def next_task_id(self) -> int:
-        """Each task once, then the one with the largest gradient."""
+        """Return each task once, then the task with the largest gradient."""
         while self._warmed < len(self.tasks):
             self._warmed += 1
             if not self.tasks[self._warmed - 1].is_terminated:
@@ -96,7 +96,7 @@ class GradientBased(TaskScheduler):
         return -1
 
     def join_running_task(self, task_id: int) -> list[RunnerResult]:
-        """Waits for the batch of a task, and notes its best time."""
+        """Wait for the batch of a task, and note its best time."""
         results = super().join_running_task(task_id)
         self._history.setdefault(task_id, []).append(self.tasks[task_id].best_ms)
         return results
@@ -114,10 +114,10 @@ _KINDS: dict[str, type[TaskScheduler]] = {"gradient": GradientBased, "round-robi
 
 
 def create(kind: TaskScheduler | str = "gradient", *args: Any, **kwargs: Any) -> TaskScheduler:
-    """Return the scheduler of that kind, "gradient" or "round-robin"; a scheduler itself is returned as it is.
+    """Return the scheduler of a kind, "gradient" or "round-robin"; an existing scheduler is returned unchanged.
 
     Raises:
-        tilewright.ArgumentError: there is no such kind.
+        tilewright.ArgumentError: the kind does not exist.
     """
     if isinstance(kind, TaskScheduler):
         return kind

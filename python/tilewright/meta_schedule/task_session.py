@@ -41,33 +41,33 @@ from tilewright.task.task import open_sizes_of
 
 __all__ = ["FAILED_MS", "TaskRecord", "TaskScheduler"]
 
-#: milliseconds that stand for a trial that failed
+#: latency in milliseconds of a failed trial
 FAILED_MS = 1e9
 _LOGGER = logging.getLogger("tilewright.meta_schedule")
-#: of a batch, so much is reported before the next one is sampled, which is built while the rest is being measured
+#: fraction of a batch that is reported before the next batch is sampled, which is built while the rest is measured
 _REPORTED_AHEAD = 0.75
 Answer = TypeVar("Answer")
-#: candidates, and what builder and runner gave for them
+#: candidates with their builder results and runner futures
 Batch = tuple[list[Any], list[BuilderResult], list[RunnerFuture]]
 
 
 @dataclass(eq=False)
 class TaskRecord:
-    """A task of a session, and how far it is.
+    """A task of a session, and its progress.
 
     Attributes:
-        ctx: the task itself.
-        task_weight: how often the program runs in what is tuned as a whole.
+        ctx: the task.
+        task_weight: how often the whole program runs the task's program.
         flop: operations of one call; at least 1.
-        is_terminated: nothing more is tried.
-        stop_reason: why: "trials", "exhausted" (its strategy has no candidates left), "failed", "target", "roofline",
-            "patience", or how the session ended: "seconds", "canceled"; "" before that.
-        build_error_count: trials that were not built.
-        run_error_count: trials that were built and not measured.
-        latency_ms: of each trial, 1e9 where it failed.
-        measure_candidates: the batch that is under way; None without one.
-        builder_results: of that batch.
-        runner_futures: the results that are awaited.
+        is_terminated: whether the task has ended.
+        stop_reason: "trials", "exhausted" (its strategy has no candidates left), "failed", "target", "roofline",
+            "patience", or how the session ended: "seconds", "canceled"; "" before the end.
+        build_error_count: number of trials that were not built.
+        run_error_count: number of trials that were built and not measured.
+        latency_ms: milliseconds of each trial; 1e9 for failures.
+        measure_candidates: the current batch, or None.
+        builder_results: results of the current batch.
+        runner_futures: pending results of the current batch.
     """
 
     ctx: Any
@@ -84,21 +84,21 @@ class TaskRecord:
 
     @property
     def best_ms(self) -> float:
-        """Milliseconds of the best trial; 1e9 without one."""
+        """Return the milliseconds of the best trial; 1e9 if there is none."""
         return min(self.latency_ms, default=FAILED_MS)
 
 
 @dataclass
 class _Session:
-    """What one call of :meth:`TaskScheduler.tune` keeps for all of its tasks.
+    """State of one call of :meth:`TaskScheduler.tune`, for all tasks.
 
     Attributes:
-        builder: of the caller, or the pipeline that does what builder and runner would do.
-        runner: of the caller, or that pipeline.
-        max_trials: of all tasks.
-        end: when no other batch begins, by ``time.monotonic()``; infinity without a limit.
-        sent: candidates that were started so far.
-        is_ending: nothing more is sampled.
+        builder: the caller's builder, or the pipeline that replaces builder and runner.
+        runner: the caller's runner, or the pipeline.
+        max_trials: maximum number of trials of all tasks.
+        end: time by ``time.monotonic()`` after which no batch begins; infinity without a limit.
+        sent: number of candidates started so far.
+        is_ending: whether sampling has ended.
     """
 
     builder: Builder
@@ -115,7 +115,7 @@ class _Session:
 
 
 def operations_of(mod: ir.IRModule) -> float:
-    """Return the operations of one call of each function; at least 1, also where they cannot be counted."""
+    """Return the operations of one call of each function; at least 1, which also means unknown."""
     total = 0.0
     for function in mod.functions.values():
         if isinstance(function, ir.PrimFunc):
@@ -125,19 +125,19 @@ def operations_of(mod: ir.IRModule) -> float:
 
 
 class TaskScheduler(ABC):
-    """Gives each batch of trials to one task, and has them built, measured and reported.
+    """Assigns each batch of trials to a task, and has the batch built, measured and reported.
 
-    A session is one call of :meth:`tune`. What goes wrong with a candidate is one trial that failed; a task whose space
-    or strategy fails ends, and the others go on. Ctrl-C ends the session; what was measured is kept.
+    A session is one call of :meth:`tune`. An error of a candidate makes one trial fail. If a task's space or strategy
+    fails, the task ends, and the others continue. Ctrl-C ends the session; measurements are kept.
 
     Attributes:
-        tasks: of the session.
-        database: that records are for; None without one.
-        cost_model: of the session; None too once it has failed.
-        measure_callbacks: called for each batch.
-        remaining_tasks: how many have not ended.
-        stop_reason: "trials", "seconds", "finished" (all tasks have ended by themselves; their own `stop_reason` says
-            why) or "canceled".
+        tasks: tasks of the session.
+        database: database for records, or None.
+        cost_model: cost model of the session; None after a failure.
+        measure_callbacks: callbacks for each batch.
+        remaining_tasks: number of tasks that have not ended.
+        stop_reason: "trials", "seconds", "finished" (all tasks have ended by themselves, for their own `stop_reason`)
+            or "canceled".
     """
 
     tasks: list[TaskRecord]
@@ -157,20 +157,21 @@ class TaskScheduler(ABC):
         self.remaining_tasks, self.stop_reason = 0, ""
         self._interrupts = Interrupts()
         self._pipeline: MeasuringPipeline | None = None
-        self._ranking: Any = None  # the cost model, as strategies ask it
-        self._failures: dict[int, Exception] = {}  # of tasks that ended by one
-        self._progress: list[_core.TaskProgress] = []  # of each task
+        self._ranking: Any = None  # the cost model in the form that strategies call
+        self._failures: dict[int, Exception] = {}  # exceptions that ended tasks
+        self._progress: list[_core.TaskProgress] = []  # progress of each task
         self._wrong_answers = answers.WrongAnswers()
         self._raised: Counter[tuple[int, str]] = Counter()  # batches after which a callback has raised
-        self._asked: set[int] = set()  # tasks whose strategy was asked for candidates
-        self._begun: set[int] = set()  # tasks whose strategy has to be notified of the end
+        self._asked: set[int] = set()  # tasks whose strategy was called for candidates
+        self._begun: set[int] = set()  # tasks whose strategy must be notified of the end
         self._journals: dict[int, SessionJournal] = {}
-        self._ahead: dict[int, Batch | None] = {}  # the next batch of a task, sampled early; None: it is over
+        # The next batch of a task if sampled early; None if there are no more.
+        self._ahead: dict[int, Batch | None] = {}
         self._session: _Session | None = None
 
     @abstractmethod
     def next_task_id(self) -> int:
-        """The task that gets the next batch, which must have none under way; -1 when all have ended."""
+        """Return the task for the next batch, which must have no running batch; -1 if all tasks have ended."""
 
     def tune(
         self,
@@ -189,27 +190,28 @@ class TaskScheduler(ABC):
         work_dir: str | os.PathLike[str] | None = None,
         stops: Stops | None = None,
     ) -> None:
-        """One session. Where it can be no other task's turn, the next batch is sampled and built while the last quarter
-        of the one before is measured.
+        """Run one session. If no other task can be next, the next batch is sampled and built while the last quarter of
+        the current one is measured.
 
         Args:
             tasks: the tasks, each with its space and its strategy.
-            task_weights: one for each.
-            max_trials_global: of all tasks; the last batch may go beyond it.
-            max_trials_per_task: of each task.
-            num_trials_per_iter: how many candidates a batch has.
-            builder: builds them.
-            runner: measures them.
-            measure_callbacks: called for each batch, in this order.
-            database: for strategies and callbacks; it is flushed at the end, also after an error.
-            cost_model: ranks candidates, or None.
-            max_seconds: no batch begins later.
-            work_dir: of the notes by which a session of the same seeds goes on with the same candidates; None for none.
-            stops: when a task ends before its trials are used up.
+            task_weights: weight of each task.
+            max_trials_global: maximum number of trials of all tasks; the last batch may exceed it.
+            max_trials_per_task: maximum number of trials of each task.
+            num_trials_per_iter: number of candidates in a batch.
+            builder: builder of the candidates.
+            runner: runner of the candidates.
+            measure_callbacks: callbacks for each batch, in this order.
+            database: database for strategies and callbacks; it is flushed at the end, also after an error.
+            cost_model: cost model that ranks candidates, or None.
+            max_seconds: seconds after which no batch begins.
+            work_dir: folder with the journal, by which a session with the same seeds continues with the same
+                candidates, or None.
+            stops: conditions that end a task before its trials are used up.
 
         Raises:
-            tilewright.ArgumentError: there is not one weight for each task.
-            Exception: what the first task failed with, where every task failed and no candidate was measured.
+            tilewright.ArgumentError: the numbers of weights and tasks differ.
+            Exception: the error of the first task, if every task failed and no candidate was measured.
         """
         if len(tasks) != len(task_weights):
             raise ArgumentError.of(
@@ -231,7 +233,7 @@ class TaskScheduler(ABC):
                     self._progress = [_core.TaskProgress(max_trials_per_task, rules(task)) for task in tasks]
                     self._begin(tasks, task_weights, max_trials_per_task, num_trials_per_iter, work_dir)
                     self.stop_reason = self._run_batches(self._session)
-            except KeyboardInterrupt:  # another program's handler may raise it, too
+            except KeyboardInterrupt:  # a host program's handler may raise it, too
                 interrupts.seen = True
             if interrupts.seen:
                 _LOGGER.warning("interrupted; what was measured is kept")
@@ -244,7 +246,7 @@ class TaskScheduler(ABC):
                 raise next(iter(self._failures.values()))
 
     def _run_batches(self, session: _Session) -> str:
-        """Start one batch after the other until the session ends; return why it did."""
+        """Run one batch after the other until the session ends; return the reason of the end."""
         while session.sent < session.max_trials and not self._interrupts.seen:
             if session.is_late:
                 return "seconds"
@@ -255,7 +257,8 @@ class TaskScheduler(ABC):
         return "trials"
 
     def _may_sample(self, task_id: int) -> bool:
-        """Return whether the next batch is surely of this task, and may be sampled before this one is measured."""
+        """Return whether the next batch is certainly of this task, so that it may be sampled before the current one
+        ends."""
         session, strategy = self._session, getattr(self.tasks[task_id].ctx, "search_strategy", None)
         return (
             session is not None
@@ -305,7 +308,8 @@ class TaskScheduler(ABC):
                     self._begun.add(task_id)
 
     def go_on_without_model(self) -> None:
-        """To be called where the cost model has raised: that is reported once, and it is not asked again."""
+        """Report an error of the cost model once, and continue without the model; called while handling the
+        exception."""
         error = sys.exception()
         said = "it cannot be asked" if error is None else said_of(last_raise(error))
         _LOGGER.debug("%s", traceback.format_exc())
@@ -334,13 +338,13 @@ class TaskScheduler(ABC):
         return Unreported(self.database, journal)
 
     def _try(self, task_id: int, what: str, action: Callable[[], Answer]) -> Answer | None:
-        """What it gives; an error in it ends the task alone."""
+        """Return the result of an action; an error ends only the task."""
         try:
             return action()
         except Exception as error:
             self._failures.setdefault(task_id, error)
             name = self.tasks[task_id].ctx.task_name
-            # Where every task fails, the exception itself is raised.
+            # If every task fails, the exception itself is raised.
             _LOGGER.error("Task #%d: %r ends: %s failed: %s", task_id, name, what, said_of(error))
             _LOGGER.debug("%s", traceback.format_exc())
             self.tasks[task_id].stop_reason = "failed"
@@ -348,7 +352,7 @@ class TaskScheduler(ABC):
             return None
 
     def _start_batch(self, task_id: int) -> int:
-        """Sends the next batch of a task away; how many candidates it has."""
+        """Submit the next batch of a task; return its number of candidates."""
         task, progress = self.tasks[task_id], self._progress[task_id]
         batch = self._ahead.pop(task_id) if task_id in self._ahead else None
         if batch is None and progress.wants_more:
@@ -362,8 +366,8 @@ class TaskScheduler(ABC):
         return len(batch[0])
 
     def _sample_batch(self, task_id: int) -> Batch | None:
-        """Sample the next candidates of a task and send them to builder and runner. None: there are none, or the task
-        has failed."""
+        """Sample the next candidates of a task and submit them to builder and runner. Return None if there are none, or
+        the task has failed."""
         assert self._session is not None
         builder, runner, task = self._session.builder, self._session.runner, self.tasks[task_id]
         self._asked.add(task_id)
@@ -428,10 +432,10 @@ class TaskScheduler(ABC):
         report_counts(self._raised, self.measure_callbacks, _LOGGER)
 
     def join_running_task(self, task_id: int) -> list[RunnerResult]:
-        """Waits for the batch of a task, and reports it to strategy and callbacks.
+        """Wait for the batch of a task, and report it to strategy and callbacks.
 
         Raises:
-            tilewright.ArgumentError: the task has none under way.
+            tilewright.ArgumentError: the task has no running batch.
         """
         task = self.tasks[task_id]
         if task.runner_futures is None or task.measure_candidates is None or task.builder_results is None:
@@ -448,7 +452,7 @@ class TaskScheduler(ABC):
         return results
 
     def _join_first(self, task_id: int, count: int | None) -> list[RunnerResult]:
-        """Waits for so many of the candidates that are under way, the first ones, or for all; reports them."""
+        """Wait for the first `count` running candidates, or for all, and report their results."""
         futures, progress = self.tasks[task_id].runner_futures, self._progress[task_id]
         assert futures is not None
         with Profiler.timeit("JoinRunnerFutures"):
@@ -464,7 +468,7 @@ class TaskScheduler(ABC):
             return self._report(task_id, count, results)
 
     def _report(self, task_id: int, count: int | None, results: list[RunnerResult]) -> list[RunnerResult]:
-        """Takes the results of the first candidates under way, all where `count` is None, and reports them."""
+        """Report the results of the first `count` running candidates, or of all if `count` is None."""
         task = self.tasks[task_id]
         candidates, built, futures = task.measure_candidates, task.builder_results, task.runner_futures
         assert candidates is not None and built is not None and futures is not None
@@ -504,7 +508,7 @@ class TaskScheduler(ABC):
         if reason := self._progress[task_id].stop_reason:
             task.stop_reason = reason
             self._ahead.pop(task_id, None)
-            if task.runner_futures is not None:  # what is under way is not waited for
+            if task.runner_futures is not None:  # do not wait for running candidates
                 task.runner_futures = [_CANCELED] * len(task.runner_futures)
             if self._pipeline is not None:
                 self._pipeline.leave(task.ctx)
@@ -536,16 +540,16 @@ class TaskScheduler(ABC):
                 logger.debug("%s\n%s", candidate.sch.mod.script(), candidate.sch.trace)
 
     def touch_task(self, task_id: int) -> None:
-        """Joins the batch of a task if all of it is done."""
+        """Join the batch of a task if all of it is done."""
         futures = self.tasks[task_id].runner_futures
         if not self.tasks[task_id].is_terminated and futures is not None and all(map(answers.is_done, futures)):
             self.join_running_task(task_id)
 
     def terminate_task(self, task_id: int) -> None:
-        """Ends a task.
+        """End a task.
 
         Raises:
-            tilewright.ArgumentError: it has ended already.
+            tilewright.ArgumentError: the task has ended already.
         """
         task = self.tasks[task_id]
         if task.is_terminated:
@@ -561,7 +565,7 @@ class TaskScheduler(ABC):
         _LOGGER.info("Task #%d has finished%s. Remaining task(s): %d", task_id, why, self.remaining_tasks)
 
     def statistics(self) -> Table:
-        """How far each task is."""
+        """Return a table with the progress of each task."""
         rows: list[tuple[str, ...]] = []
         for number, task in enumerate(self.tasks):
             measured = task.best_ms < FAILED_MS
@@ -578,13 +582,13 @@ class TaskScheduler(ABC):
         return Table("Tasks", (*columns, "Done"), tuple(rows))
 
     def print_tuning_statistics(self) -> None:
-        """Logs how far each task is."""
+        """Log the progress of each task."""
         _LOGGER.info("%s", self.statistics())
 
 
 @contextlib.contextmanager
 def _kept(database: Database | None) -> Iterator[None]:
-    """What is committed inside is where it lasts at the end, also after an error."""
+    """Flush the database at the end of the context, also after an error."""
     try:
         yield
     finally:
@@ -598,7 +602,7 @@ def _name_of(task_id: int, task: TaskRecord) -> str:
 
 
 def _why_none(context: Any) -> str:
-    """What became of the points of a search that has no candidates."""
+    """Return why a search has no candidates: the fate of its samples."""
     strategy = getattr(context, "search_strategy", None)
     refusals = getattr(strategy, "refusals", None)
     if refusals:
@@ -615,7 +619,7 @@ def _why_none(context: Any) -> str:
 
 
 def _why_not_asked(stop_reason: str) -> str:
-    """Why a task never had its turn."""
+    """Return why a task was never selected."""
     whys = {
         "trials": "the other tasks used up all trials of the session",
         "seconds": "the time of the session was over before its turn",
@@ -625,7 +629,7 @@ def _why_not_asked(stop_reason: str) -> str:
 
 
 def _scopes_of(strategy: Any) -> dict[str, float]:
-    """Where the time of a strategy went, each scope with those inside of it."""
+    """Return the time breakdown of a strategy; each scope includes its nested scopes."""
     own: dict[str, float] = getattr(strategy, "seconds_by_scope", {})
     return {scope: sum(seconds for name, seconds in own.items() if f"{name}/".startswith(f"{scope}/")) for scope in own}
 
@@ -649,7 +653,7 @@ def _run(
     candidates: Sequence[Any],
     results: Sequence[BuilderResult],
 ) -> list[RunnerFuture]:
-    """A future for each candidate; of those that were not built, one that says so."""
+    """Return a future for each candidate; failed ones for candidates that were not built."""
     target = task.ctx.target
     device = "llvm" if target is None else str(target.kind)
     inputs, places = [], []

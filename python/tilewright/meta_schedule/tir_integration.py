@@ -1,4 +1,4 @@
-"""Tuning the functions of a module."""
+"""Tune the functions of a module."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["compile_tir", "fork_seed", "tune_tir"]
 
 
 def fork_seed(seed: int | None, n: int) -> list[int]:
-    """Seeds of `n` streams, which follow from one; None for random ones."""
+    """Return seeds of `n` streams, derived from one seed; random ones for None."""
     if seed is not None:
         limits.seed(seed, most=2**32 - 1)
     limits.whole("n", n, 0, most=limits.MOST_ITEMS)
@@ -65,18 +65,19 @@ def tune_tir(
     target_seconds: float | Mapping[str, float] | None = None,
     stop_at_roofline: bool = False,
 ) -> Database:
-    """Tunes each function of a module as a task of its own; all else is as in :func:`tune_tasks`.
+    """Tune each function of a module as a task of its own; otherwise as in :func:`tune_tasks`.
 
     Args:
-        space: where schedules come from, of each function.
-        strategy: which of them are tried.
-        num_tuning_cores: threads that sample candidates and processes that build: a number, "physical" or "logical".
-        seed: the same gives the same candidates, and a session of the same seed in the same `work_dir` goes on where
-            the last one ended; None for that of the session that was interrupted there, else a random one.
-        special_space: another space for functions by name; None leaves the function out.
+        space: space of schedules for each function.
+        strategy: search strategy.
+        num_tuning_cores: number of threads that sample candidates and of processes that build: an integer, "physical"
+            or "logical".
+        seed: the same seed gives the same candidates, and a session with the same seed and `work_dir` continues the
+            last one. None: the seed of the interrupted session in `work_dir`, or a random one.
+        special_space: other spaces for functions by name; None skips the function.
 
     Raises:
-        tilewright.ArgumentError: there is no function to tune, or none of a name in `special_space`.
+        tilewright.ArgumentError: there is no function to tune, or `special_space` names an unknown function.
     """
     from tilewright.meta_schedule.tune_context import SessionTask
 
@@ -141,7 +142,8 @@ def tune_tir(
 
 
 def tune_tir_round_robin(*args: Any, **options: Any) -> Database:
-    """:func:`tune_tir` as what is called by its name has it: arguments by position, and tasks that take turns."""
+    """Call :func:`tune_tir` as the function of this name in TVM: with positional arguments, and a round-robin
+    scheduler."""
     parameters = inspect.signature(tune_tir).parameters.values()
     in_order = inspect.Signature([each.replace(kind=each.POSITIONAL_OR_KEYWORD) for each in parameters])
     try:
@@ -152,7 +154,7 @@ def tune_tir_round_robin(*args: Any, **options: Any) -> Database:
 
 
 def _own(part: Any) -> Any:
-    """A copy for one task, of what keeps the state of a task."""
+    """Return a copy for one task of a part that has the state of a task."""
     return part.clone() if hasattr(part, "clone") else part
 
 
@@ -175,14 +177,17 @@ def _resolved(target: TargetLike, runner: Runner | str) -> _core.Target:
 
 @explained
 def compile_tir(database: Database, mod: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule | None:
-    """The best schedule of a program that the database has for the target; None without one. What :func:`tune_tir`
-    found for a module of one function is found by that module and by the function. Of a module of several, each of
-    which was tuned by itself, each function gets its own best schedule; those without one stay as they are."""
+    """Return the best schedule of a program in the database for the target; None if there is none.
+
+    A result of :func:`tune_tir` for a module with one function is found by the module and by the function. In a module
+    of several functions, which were tuned separately, each function gets its own best schedule; those without one are
+    not changed.
+    """
     from tilewright.meta_schedule import normalize_module
 
     def asked(program: ir.PrimFunc | ir.IRModule) -> Schedule | None:
-        # A function is tuned as one whose buffers do not overlap, which it need not say, and a database of somebody's
-        # own may ask for.
+        # Searches tune the function with buffers that do not overlap; the user's function need not declare this, and a
+        # user-defined database may look for that form.
         found = schedule_in(database, normalize_module(program), target, "main")
         return schedule_in(database, module_of(program), target, "main") if found is None else found
 

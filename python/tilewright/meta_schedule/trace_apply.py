@@ -1,4 +1,4 @@
-"""Using what was found for one program on another that does the same work in its heaviest block."""
+"""Apply the schedule of one program to another one with the same block of most work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuning several tasks in one session."""
+"""Tune several tasks in one session."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tilewright.support.wrong_arguments import suggests_keywords
 
 __all__ = ["tune_tasks"]
 
-#: candidates that are measured for each task after the search, where that was asked for
+#: number of candidates that are measured for each task after the search, with `post_optimization`
 DESCENT_TRIALS = 100
 
 
@@ -58,32 +58,30 @@ def tune_tasks(
     target_seconds: float | Mapping[str, float] | None = None,
     stop_at_roofline: bool = False,
 ) -> Database:
-    """Searches the spaces of all tasks; the database has what was measured, also after Ctrl-C.
+    """Search the spaces of all tasks; return the database with all measurements, also after Ctrl-C.
 
     Args:
         tasks: contexts, each with a program, a target, a space and a strategy.
         task_weights: how often each of the programs runs.
-        work_dir: for the logs, for the database if it is a file, and for what a session of the same seeds goes on from:
-            what was measured before is given to the strategies and not measured again.
-        max_trials_global: of all tasks.
-        max_trials_per_task: of each; by default as many as of all.
-        num_trials_per_iter: how many candidates a batch has.
-        builder: or its kind. Where both are "local", or call no functions of yours, candidates are built while others
-            are being measured, and compared with the program as it was written.
-        runner: or its kind.
-        database: or its kind: "json", "memory", "sqlite"; or as of :func:`tilewright.tune`.
-        cost_model: or its kind: "xgb", "mlp", "random", "none".
-        measure_callbacks: or "default".
-        task_scheduler: or its kind: "gradient", "round-robin".
-        module_equality: of a database that is made here.
-        post_optimization: descend from the best record of each task at the end.
-        max_seconds: no batch begins later.
-        patience: a task ends after so many trials without a faster candidate.
-        target_seconds: a task ends at a candidate that is so fast: for all, or by the names of tasks.
-        stop_at_roofline: a task ends where its best is within 3 % of what this machine allows. Off, as published
-            sessions try all that they were given; :func:`tilewright.tune` does it by itself.
-
-    A task that ends so leaves its trials to the others; its `stop_reason` in the scheduler, and the log, say why.
+        work_dir: folder for the logs, for the database if it is a file, and for the journal: a session with the same
+            seeds passes earlier measurements to the strategies instead of repeating them.
+        max_trials_global: maximum number of trials of all tasks.
+        max_trials_per_task: maximum number of trials of each task; by default that of all tasks.
+        num_trials_per_iter: number of candidates in a batch.
+        builder: builder or its kind. If builder and runner are "local", or call no functions of the user, candidates
+            are built while others are being measured, and compared with the unscheduled program.
+        runner: runner or its kind.
+        database: database or its kind: "json", "memory", "sqlite"; or as in :func:`tilewright.tune`.
+        cost_model: cost model or its kind: "xgb", "mlp", "random", "none".
+        measure_callbacks: callbacks, or "default".
+        task_scheduler: scheduler or its kind: "gradient", "round-robin".
+        module_equality: equality of programs in a new database.
+        post_optimization: whether to descend from the best record of each task at the end.
+        max_seconds: seconds after which no batch begins.
+        patience: number of trials without a faster candidate after which a task ends.
+        target_seconds: seconds of a call at which a task ends, for all tasks or by task name.
+        stop_at_roofline: whether a task ends when its best candidate is within 3 % of the machine's limit. Off by
+            default, because TVM's sessions use all their trials; :func:`tilewright.tune` has it on.
 
     Raises:
         tilewright.ArgumentError: there is no task, or not one weight for each.

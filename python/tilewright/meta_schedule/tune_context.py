@@ -28,7 +28,8 @@ _SPACES: dict[str, Callable[[], SpaceGenerator]] = {
 
 
 def normalize_module(program: ir.PrimFunc | ir.IRModule) -> ir.IRModule:
-    """The program as a search takes it: a module, whose only function is called "main"; buffers do not overlap.
+    """Return the program in the form that a search tunes: a module whose only function is called "main"; buffers do not
+    overlap.
 
     Args:
         program: a function or a module.
@@ -77,14 +78,14 @@ class TuneContext(_core.TuneContext):
 
     Args:
         mod: the program; a function becomes the "main" of a module.
-        target: what it is compiled for.
-        space_generator: where schedules come from: an object, a function of a schedule, "post-order-apply",
-            "cpu-rules" or "union".
-        search_strategy: which ones are measured: an object, "evolutionary", "replay-trace" or "replay-func".
-        task_name: what the task is called in logs.
-        rand_state: all that is sampled follows from it; -1 for a random one.
-        num_threads: how many threads sample candidates: a number, "physical" or "logical".
-        logger: gets the messages of the search.
+        target: target of the program.
+        space_generator: space of schedules: an object, a function of a schedule, "post-order-apply", "cpu-rules" or
+            "union".
+        search_strategy: strategy: an object, "evolutionary", "replay-trace" or "replay-func".
+        task_name: name of the task in logs.
+        rand_state: seed of everything that is sampled; -1 for a random one.
+        num_threads: number of threads that sample candidates: an integer, "physical" or "logical".
+        logger: logger for messages of the search.
     """
 
     @explained
@@ -133,7 +134,7 @@ class TuneContext(_core.TuneContext):
         return self.mod
 
     def generate_design_space(self) -> list[_core.Schedule]:
-        """The schedules of the program, one for each way to say it."""
+        """Return the schedules of the program, one for each alternative of the space."""
         return design_spaces(self._generator(), self._module())
 
     def pre_tuning(
@@ -144,14 +145,14 @@ class TuneContext(_core.TuneContext):
         database: Any = None,
         cost_model: Any = None,
     ) -> None:
-        """Starts a search.
+        """Start a search.
 
         Args:
-            max_trials: how many candidates are measured at most.
-            num_trials_per_iter: how many candidates a batch has.
-            design_spaces: where candidates come from; by default what the space generator gives.
-            database: of measurements; one in memory where the strategy needs one.
-            cost_model: ranks candidates; a random one where the strategy needs one.
+            max_trials: maximum number of measured candidates.
+            num_trials_per_iter: number of candidates in a batch.
+            design_spaces: schedules to sample from; by default those of the space generator.
+            database: database of measurements; by default one in memory if the strategy needs one.
+            cost_model: cost model that ranks candidates; by default a random one if the strategy needs one.
         """
         strategy = self._strategy()
         if design_spaces is None:
@@ -160,15 +161,15 @@ class TuneContext(_core.TuneContext):
         strategy.pre_tuning(max_trials, num_trials_per_iter, spaces, database, cost_model)
 
     def generate_measure_candidates(self) -> list[_core.MeasureCandidate] | None:
-        """The next batch; None: the search is over."""
+        """Return the next batch; None if the search is over."""
         return self._strategy().generate_measure_candidates()
 
     @explained
     def notify_runner_results(self, measure_candidates: Sequence[Any], results: Sequence[Any]) -> None:
-        """Gives the strategy the results of measurements.
+        """Pass results of measurements to the strategy.
 
         Args:
-            measure_candidates: what was measured.
+            measure_candidates: the measured candidates.
             results: a result for each, with `run_secs` and `error_msg`.
         """
         candidates = limits.items("measure_candidates", measure_candidates, "MeasureCandidates")
@@ -176,7 +177,7 @@ class TuneContext(_core.TuneContext):
         self._strategy().notify_runner_results(candidates, checked)
 
     def post_tuning(self) -> None:
-        """Ends the search."""
+        """End the search."""
         self._strategy().post_tuning()
 
     def clone(self) -> TuneContext:
@@ -196,18 +197,18 @@ class TuneContext(_core.TuneContext):
 
 
 class SessionTask(TuneContext):
-    """One task of several: parts of it that cannot be initialized fail it when it begins, and not the other tasks.
+    """One task of several: an error while initializing its parts fails this task when it begins, not the other tasks.
 
     Attributes:
-        failure: what they raised.
-        failing: the part that did, or would.
+        failure: the exception of the initialization.
+        failing: the part that failed, or would.
     """
 
     failure: Exception | None = None
     failing = "its space"
 
     def initialize(self) -> None:
-        """Initialize the space generator, then the strategy; what is raised is kept."""
+        """Initialize the space generator, then the strategy; store an exception instead of raising it."""
         try:
             if self.space_generator is not None:
                 self.space_generator.initialize(self)
@@ -219,7 +220,7 @@ class SessionTask(TuneContext):
             self.failure = error
 
     def generate_design_space(self) -> list[_core.Schedule]:
-        """The schedules of the program; raises what initializing did."""
+        """Return the schedules of the program; raise the exception of the initialization, if any."""
         if self.failure is not None:
             raise self.failure
         return super().generate_design_space()

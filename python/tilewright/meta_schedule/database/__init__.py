@@ -1,4 +1,4 @@
-"""Databases: programs, what was measured of their schedules, and the best of it."""
+"""Databases of programs and measurement records."""
 
 from tilewright.meta_schedule.database.database import Database
 from tilewright.meta_schedule.database.json_database import JSONDatabase

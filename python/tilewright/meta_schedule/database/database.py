@@ -1,4 +1,4 @@
-"""The class of databases: programs, what was measured of their schedules, and the best of it."""
+"""The base class of databases of programs and measurement records."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def _stack() -> list[Database]:
 
 
 class Database(ABC):
-    """Keeps programs and records. In a ``with``, it is the current one of the thread.
+    """A database of programs and records. Inside a ``with``, it is the current one of the thread.
 
-    Subclasses define the first six methods. Queries ask for records of the program on the target.
+    Subclasses define the first six methods. Queries are for records of a program on a target.
     """
 
     #: set where all kinds are known: ``kinds.py``
@@ -56,32 +56,31 @@ class Database(ABC):
 
     @abstractmethod
     def commit_workload(self, mod: ir.IRModule) -> Workload:
-        """The entry of the program, made if it is not there."""
+        """Return the entry of the program, which is created if missing."""
 
     @abstractmethod
     def commit_tuning_record(self, record: TuningRecord) -> None:
-        """Keeps a record, of a program that was committed."""
+        """Add a record of a committed program."""
 
     @abstractmethod
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
-        """The best valid records of a program, best first, at most `top_k`."""
+        """Return the best valid records of a program, best first, at most `top_k`."""
 
     @abstractmethod
     def get_all_tuning_records(self) -> list[TuningRecord]:
-        """All, those of failures too."""
+        """Return all records, including failures."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many records there are."""
+        """Return the number of records."""
 
     def flush(self) -> None:  # noqa: B027 (most need not define it)
-        """Called at the end of a session: sees to it that what was committed lasts. Where each commit does, as here,
-        there is nothing to do."""
+        """Make all commits durable; called at the end of a session. Does nothing if each commit is durable, as here."""
 
     def query_tuning_record(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> TuningRecord | None:
-        """The best record of the program on the target; None without one."""
+        """Return the best record of the program on the target; None if there is none."""
         if not is_in(self, mod):
             return None
         workload, count = workload_in(self, mod), 1
@@ -95,7 +94,7 @@ class Database(ABC):
     def query_schedule(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> Schedule | None:
-        """The program with the best record applied; None without one."""
+        """Return a schedule of the program with the best record applied; None if there is none."""
         record = record_in(self, mod, target, workload_name)
         if record is None:
             return None
@@ -104,17 +103,17 @@ class Database(ABC):
     def query_ir_module(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> ir.IRModule | None:
-        """The scheduled program of the best record; None without one."""
+        """Return the program scheduled by the best record; None if there is none."""
         schedule = schedule_in(self, mod, target, workload_name)
         return None if schedule is None else schedule.mod
 
     def query(
         self, mod: ir.IRModule, target: TargetLike | None, *, workload_name: str = "main", kind: str = "schedule"
     ) -> Any:
-        """The best there is, as "schedule", "record" or "ir_module"; None without one.
+        """Return the best result as "schedule", "record" or "ir_module"; None if there is none.
 
         Raises:
-            tilewright.ArgumentError: there is no such kind.
+            tilewright.ArgumentError: the kind does not exist.
         """
         kinds: dict[str, Callable[..., Any]] = {
             "schedule": self.query_schedule,
@@ -125,14 +124,14 @@ class Database(ABC):
 
     @explained
     def best_schedule(self, program: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule:
-        """What ``tw.compile(program, target, database=self)`` compiles.
+        """Return the schedule that ``tw.compile(program, target, database=self)`` uses.
 
         Raises:
             tilewright.ResourceError: there is no record of the program for the target.
         """
         from tilewright.meta_schedule.tune_context import normalize_module
 
-        # A database of one's own may know only what a search makes of a function.
+        # A user-defined database may know only the normalized module of a function.
         for form in (module_of(program), normalize_module(program)):
             found = schedule_in(self, form, target, "main")
             if found is not None:
@@ -144,18 +143,19 @@ class Database(ABC):
         )
 
     def store_for_search(self) -> _core.Database:
-        """Where ``tw.tune(program, database=self)`` keeps what it measures: here, record by record. It begins with the
-        records that are here, and is not gone on with, since there is no place for its state.
+        """Return the store in which ``tw.tune(program, database=self)`` records its measurements: this database, record
+        by record. It starts with the records of this database. Such a search cannot be resumed, since its state is not
+        stored.
 
         Raises:
-            tilewright.ArgumentError: nothing can be kept here.
+            tilewright.ArgumentError: the database cannot store records.
         """
         from tilewright.meta_schedule.database.session_store import session_store
 
         return session_store(self)
 
     def dump_pruned(self, destination: Database) -> None:
-        """Commits the best record of each program and target to another database."""
+        """Commit the best record of each program and target to another database."""
         best: dict[tuple[int, str], TuningRecord] = {}
         for record in records_in(self):
             if not record.is_valid():
@@ -178,10 +178,10 @@ class Database(ABC):
 
     @staticmethod
     def current() -> Database | None:
-        """The one whose ``with`` this thread is in."""
+        """Return the innermost database whose ``with`` block this thread is in."""
         return _stack()[-1] if _stack() else None
 
 
 def equality_of(database: Database) -> ModuleEquality:
-    """How the database compares programs, also a subclass which does not call our constructor."""
+    """Return how the database compares programs, also for subclasses that do not call the base constructor."""
     return module_equality_of(getattr(database, "module_equality", "structural"))

@@ -1,13 +1,13 @@
-"""The database of two text files, one value a line, in the layout of TVM's.
+"""The database of two JSON text files, one value per line, in the layout of TVM's.
 
     database_workload.json        ["hash", "base64 of the program"]
     database_tuning_record.json   [number of a program, [trace, seconds | null, target | null, arguments | null, more]]
 
-What ``tilewright db --export`` writes is the same. `more` says why a record failed, on which machine and by which
-versions it was measured, and what else other databases keep; it is missing where nobody knows.
+``tilewright db --export`` writes the same format. `more` has the error of a failed record, the machine and the versions
+that measured it, and the other fields of databases; it is omitted if empty.
 
-Any number of processes may add to the same files: each line is written at once, with the file locked, and workloads
-that others have added are read before one is added. A line that was cut off, by a full disk or a killed process, is
+Any number of processes may append to the same files: each line is written in one operation with the file locked, after
+reading the workloads that other processes have added. A line that was truncated by a full disk or a killed process is
 ignored, and overwritten by the next one.
 """
 
@@ -37,13 +37,13 @@ __all__ = ["JSONDatabase"]
 
 
 class _Lines:
-    """A file of lines that grows; what was read is not read again."""
+    """A growing file of lines; lines that were read are not read again."""
 
     def __init__(self, path: str | os.PathLike[str], allow_missing: bool) -> None:
         self.path = Path(path)
         self.offset = 0
         self.number = 0
-        self._is_open = False  # the line that was read last has no end yet
+        self._is_open = False  # whether the last line that was read lacks its newline
         if not self.path.exists():
             if not allow_missing:
                 raise ResourceError.of(
@@ -57,7 +57,7 @@ class _Lines:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[int]:
-        """The file, open; nobody else adds to it meanwhile."""
+        """Open and lock the file, so that no other process appends to it."""
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
@@ -71,7 +71,7 @@ class _Lines:
             os.close(fd)
 
     def new_lines(self) -> Iterator[tuple[int, Any]]:
-        """What was added since, as numbers of lines and values."""
+        """Yield the numbers and values of lines that were added since the last call."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
@@ -92,14 +92,14 @@ class _Lines:
                     warnings.warn(text, stacklevel=users_level())
                     return
                 raise self.bad(self.number + 1, error) from None
-            self._is_open = not whole  # all of it is there; its end is added with the next line
+            self._is_open = not whole  # the value is complete; its newline is written with the next line
             self.number += 1
             self.offset += len(line)
             if value is not None:
                 yield self.number, value
 
     def append(self, fd: int, value: Any) -> None:
-        """Adds a line to the locked file, in place of one that was cut off."""
+        """Append a line to the locked file, replacing a truncated one."""
         end = os.fstat(fd).st_size
         if end > 0 and os.pread(fd, 1, end - 1) != b"\n":
             line_start = _last_line(fd, end)
@@ -116,7 +116,7 @@ class _Lines:
             written += os.pwrite(fd, data[written:], end + written)
 
     def bad(self, number: int, error: object) -> ResourceError:
-        """The error for a line."""
+        """Return the error for an invalid line."""
         text = str(error).partition("\n")[0]
         return ResourceError.of(
             "database/json-line", f"{self.path}:{number}: {text}", "repair or remove that line; nothing was changed"
@@ -124,7 +124,7 @@ class _Lines:
 
 
 def _extra(record: TuningRecord) -> list[dict[str, Any]]:
-    """What TVM's records do not say, as the fifth entry of a line."""
+    """Return the fields that TVM's records lack, as the fifth entry of a line."""
     row = row_of(record, "0" * 32)
     said = {"outcome", "error", "host", "versions", *getattr(record, "columns", ())}
     known = {name: value for name, value in fifth_entry(row).items() if name in said}
@@ -149,7 +149,7 @@ def _cannot(what: str, path: Path, error: OSError) -> ResourceError:
 
 
 class JSONDatabase(MemoryDatabase):
-    """Keeps programs and records in two files of lines, and what is read of them in memory.
+    """A database of programs and records in two files of lines, with a copy in memory.
 
     Args:
         path_workload: the file of programs; by default `database_workload.json` in `work_dir`.
@@ -159,7 +159,7 @@ class JSONDatabase(MemoryDatabase):
         module_equality: "structural", "ignore-ndarray" or "anchor-block".
 
     Raises:
-        tilewright.ResourceError: a file is missing or cannot be read, or a line of it is bad; the text names the line.
+        tilewright.ResourceError: a file is missing or cannot be read, or a line is invalid; the message names the line.
     """
 
     @suggests_keywords
@@ -181,12 +181,12 @@ class JSONDatabase(MemoryDatabase):
         self.path_tuning_record = os.fspath(path_tuning_record or folder / "database_tuning_record.json")
         self._workload_lines = _Lines(self.path_workload, allow_missing)
         self._record_lines = _Lines(self.path_tuning_record, allow_missing)
-        self._known: list[Workload] = []  # by the number of the line
+        self._known: list[Workload] = []  # by line number
         self.refresh()
 
     def refresh(self) -> None:
-        """Reads what other processes have added."""
-        # Records first: whoever adds one has added its workload before.
+        """Read the lines that other processes have added."""
+        # Records first: a process adds the workload of a record before the record.
         added = list(self._record_lines.new_lines())
         self._read_workloads()
         for number, value in added:
@@ -197,7 +197,7 @@ class JSONDatabase(MemoryDatabase):
                 raise self._record_lines.bad(number, error) from None
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
-        """The entry of the program, added to the file if it is not there."""
+        """Return the entry of the program, which is added to the file if missing."""
         known = self._workloads.find(mod)
         if known is not None:
             return known
@@ -212,7 +212,7 @@ class JSONDatabase(MemoryDatabase):
         return known
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
-        """Keeps a record, and adds it to the file."""
+        """Add a record, and append it to the file."""
         check_record(record)
         workload = self.commit_workload(record.workload.mod)
         index = next(number for number, known in enumerate(self._known) if known is workload)
@@ -226,7 +226,7 @@ class JSONDatabase(MemoryDatabase):
                 line = read_line(value)
             except (Error, TypeError, ValueError, RecursionError) as error:
                 raise self._workload_lines.bad(number, error) from None
-            if line.sizes:  # times of calls of some sizes are not those of the program
+            if line.sizes:  # times for some sizes are not those of the program
                 self._known.append(Workload(line.module))
             else:
                 self._known.append(self._workloads.find(line.module) or self._workloads.add(Workload(line.module)))

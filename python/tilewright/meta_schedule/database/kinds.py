@@ -1,4 +1,4 @@
-"""Databases by their names: kinds, files, servers."""
+"""Create databases from their kind, the path of a file, or a server."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _KINDS: dict[str, type[Database]] = {
     "sqlite": SQLiteDatabase,
     "union": UnionDatabase,
 }
-#: of files, beside the path of a folder
+#: endings of files, in addition to paths of folders
 _ENDINGS = (".db", ".sqlite", ".sqlite3")
-#: how a database is given to a session
+#: description of valid database arguments
 _PLACES = 'the kind of a database ("sqlite", "json", "memory"), the path of a file, "postgresql://...", or an object'
 
 
 def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Database:
-    """A database of that kind: "json", "memory", "sqlite", "postgres", "union", "ordered_union". The path of a
-    file, or of the folder of a session, and "postgresql://..." name the database there; a function that schedules
-    makes a :class:`ScheduleFnDatabase`. One that is there already is given back.
+    """Return a database of a kind: "json", "memory", "sqlite", "postgres", "union", "ordered_union". The path of a file
+    or of a session's folder, and "postgresql://...", open the database there; a function that schedules makes a
+    :class:`ScheduleFnDatabase`. An existing database is returned unchanged.
 
     Raises:
-        tilewright.ArgumentError: there is no such kind.
+        tilewright.ArgumentError: the kind does not exist.
     """
     if isinstance(kind, Database):
         return kind
@@ -65,11 +65,11 @@ Database.create = create
 
 
 def database_in(folder: str | os.PathLike[str], *, module_equality: str = "structural") -> Database:
-    """What a session has left in its folder: the two files of a :class:`JSONDatabase`, or that of a
-    :class:`SQLiteDatabase`; where there are both, those that were written last.
+    """Open the database in the folder of a session: the two files of a :class:`JSONDatabase`, or the file of a
+    :class:`SQLiteDatabase`; if there are both, the one that was written last.
 
     Raises:
-        tilewright.ResourceError: there is neither.
+        tilewright.ResourceError: the folder has neither.
     """
     lines, tables = Path(folder) / "database_tuning_record.json", Path(folder) / "database.db"
     ages = [file.stat().st_mtime if file.is_file() else 0.0 for file in (lines, tables)]
@@ -79,16 +79,16 @@ def database_in(folder: str | os.PathLike[str], *, module_equality: str = "struc
 
 
 def database_of_session(place: Any, work_dir: str | os.PathLike[str], module_equality: str) -> Database:
-    """Where a session keeps records; files of no name of their own are in its folder."""
+    """Return the database of a session; files without a path of their own are in its folder."""
     in_folder = {"work_dir": work_dir} if place in ("json", "sqlite") else {}
     return create(place, module_equality=module_equality, **in_folder)
 
 
 def check_place(place: Any) -> None:
-    """Whether a session can keep records there, before anything is written.
+    """Check that a session can store records in a database, before anything is written.
 
     Raises:
-        tilewright.ArgumentError: it cannot.
+        tilewright.ArgumentError: the database cannot store records.
     """
     if isinstance(place, Database) or hasattr(place, "commit_tuning_record"):
         return
@@ -108,7 +108,7 @@ def check_place(place: Any) -> None:
 
 
 def _is_path(place: Any) -> bool:
-    """Whether this names a file or a folder, and is no kind that was written wrong."""
+    """Whether a value is the path of a file or a folder, and not a misspelled kind."""
     if not isinstance(place, str):
         return isinstance(place, os.PathLike)
     return place.endswith(_ENDINGS) or any(mark in place for mark in (os.sep, ".")) or Path(place).exists()

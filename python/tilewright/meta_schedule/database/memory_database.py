@@ -1,4 +1,4 @@
-"""The database that is gone with its process."""
+"""The database in memory, which ends with its process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["MemoryDatabase", "WorkloadTable"]
 
 
 class WorkloadTable:
-    """Programs, found by what the database holds for equal."""
+    """Programs, looked up by the database's notion of equality."""
 
     def __init__(self, database: Database) -> None:
         self._equality = equality_of(database)
@@ -20,14 +20,14 @@ class WorkloadTable:
         self.numbers: dict[int, int] = {}
 
     def find(self, mod: ir.IRModule) -> Workload | None:
-        """The one that is equal."""
+        """Return the workload of an equal program, or None."""
         for workload in self._by_hash.get(self._equality.hash(mod), ()):
             if self._equality.equal(workload.mod, mod):
                 return workload
         return None
 
     def add(self, workload: Workload) -> Workload:
-        """One that is not there."""
+        """Add a workload that is not in the table."""
         self._by_hash.setdefault(self._equality.hash(workload.mod), []).append(workload)
         self.numbers[id(workload)] = len(self.in_order)
         self.in_order.append(workload)
@@ -35,11 +35,11 @@ class WorkloadTable:
 
 
 class MemoryDatabase(Database):
-    """Keeps everything in memory.
+    """A database in memory.
 
     Args:
-        module_equality: "structural", "ignore-ndarray" (constants by their type and shape alone), "anchor-block" (by
-            the block with the most work alone).
+        module_equality: "structural", "ignore-ndarray" (compares constants only by data type and shape), "anchor-block"
+            (compares only the block with the most work).
     """
 
     @suggests_keywords
@@ -55,22 +55,22 @@ class MemoryDatabase(Database):
 
     @explained
     def commit_workload(self, mod: ir.IRModule) -> Workload:
-        """The entry of the program, made if it is not there."""
+        """Return the entry of the program, which is created if missing."""
         return self._workloads.find(mod) or self._workloads.add(Workload(mod))
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
-        """Keeps a record."""
+        """Add a record."""
         check_record(record)
         self._records.append(record)
 
     @explained
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
-        """The best valid records of a program, best first, at most `top_k`."""
+        """Return the best valid records of a program, best first, at most `top_k`."""
         known = self._workloads.find(workload.mod)
         return best_of([r for r in self._records if r.workload is workload or r.workload is known], top_k)
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
-        """All, in the order of their commits."""
+        """Return all records, in the order of their commits."""
         return list(self._records)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""The database that a team shares: tables of a PostgreSQL server."""
+"""The database on a PostgreSQL server, which several machines share."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["PostgresDatabase"]
 
 
 class PostgresDatabase(TablesDatabase):
-    """Keeps programs and records on a PostgreSQL server, for any number of machines at once, beside those of
-    ``tw.tune(..., database="postgresql://...")``. Needs ``psycopg`` (``pip install tilewright[postgres]``).
+    """A database of programs and records on a PostgreSQL server, for any number of machines at once; it has the same
+    tables as ``tw.tune(..., database="postgresql://...")``. Needs ``psycopg`` (``pip install tilewright[postgres]``).
 
     Args:
         server: a connection string, such as "postgresql://user@host/database" or "host=/tmp dbname=tuning".
         module_equality: "structural", "ignore-ndarray" or "anchor-block".
 
     Raises:
-        tilewright.ResourceError: psycopg is missing, or the server is not to be reached or refuses.
+        tilewright.ResourceError: psycopg is missing, or the server cannot be reached or refuses the connection.
     """
 
     @suggests_keywords
@@ -28,5 +28,5 @@ class PostgresDatabase(TablesDatabase):
         super().__init__(open_server(server), module_equality)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         self._store.close()

@@ -1,4 +1,4 @@
-"""Records as rows of tables, and back."""
+"""Convert records to rows of tables, and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.schedule import Trace
 
 __all__ = ["record_of", "row_of"]
 
-#: what the messages of builders and runners have in them -> what tables call such a failure
+#: part of an error message of builders and runners -> outcome in tables
 _OUTCOMES = {
     "LocalBuilder: Timeout": "build_timeout",
     "LocalBuilder: An exception occurred\nthe worker process died": "build_crash",
@@ -24,7 +24,7 @@ _OUTCOMES = {
     "computes something else": "wrong_result",
     "MemoryError": "out_of_memory",
 }
-#: those that the measuring pipeline says itself
+#: outcomes that the measuring pipeline itself reports
 _SAID = {"build_error", "build_timeout", "build_crash", "run_error", "run_timeout", "run_crash", "wrong_result"}
 _SAID |= {"out_of_memory", "slow_stopped"}
 
@@ -48,7 +48,7 @@ def _outcome(error: str) -> str:
 
 
 def _first_line(error: str) -> str:
-    """What went wrong: of a traceback its end."""
+    """Return the last line of a traceback, or the first line of another error."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     if not lines or "An exception occurred" not in lines[0]:
         return lines[0] if lines else ""
@@ -56,12 +56,12 @@ def _first_line(error: str) -> str:
 
 
 def row_of(record: TuningRecord, key: str, trace: Trace | None = None) -> _core.Record:
-    """A record as tables take it.
+    """Return a record as a row of a table.
 
     Args:
-        record: what is kept.
-        key: of its program there.
-        trace: its trace, where the program that stands there has other names.
+        record: the record.
+        key: key of its program in the tables.
+        trace: its trace, if the program in the tables has other names.
     """
     outcome, error = _outcome_of(record)
     said = {
@@ -77,7 +77,7 @@ def row_of(record: TuningRecord, key: str, trace: Trace | None = None) -> _core.
 
 
 def record_of(row: _core.Record, workload: Workload) -> TuningRecord | None:
-    """The record of a row; None where this version does not know its steps or its target."""
+    """Return the record of a row; None if this version does not know its steps or its target."""
     outcome, error = row.outcome, row.error
     if error and not error.startswith(outcome):
         error = f"{outcome}: {error}"

@@ -1,4 +1,4 @@
-"""The database that is a function."""
+"""The database that schedules by a function."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["ScheduleFnDatabase"]
 
 
 class ScheduleFnDatabase(Database):
-    """Answers queries by what a function makes of the program.
+    """A database whose queries call a function that schedules the program.
 
     Args:
-        schedule_fn: schedules in place; false when it has nothing to say. The name of the workload is the attribute
-            `task_name` of the module that it sees.
-        module_equality: as of other databases.
+        schedule_fn: schedules in place; returns false if it cannot. The attribute `task_name` of its module is the name
+            of the workload.
+        module_equality: as in other databases.
     """
 
     @suggests_keywords
@@ -32,7 +32,7 @@ class ScheduleFnDatabase(Database):
         self.schedule_fn = schedule_fn
 
     def has_workload(self, mod: ir.IRModule) -> bool:
-        """Refuses: only queries are answered."""
+        """Refuse: only queries are supported."""
         _refuse()
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
@@ -61,7 +61,7 @@ class ScheduleFnDatabase(Database):
     def query_tuning_record(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> TuningRecord | None:
-        """A record of what the function did, which nobody has measured: of 0 seconds."""
+        """Return a record of the function's schedule, unmeasured, with 0 seconds."""
         schedule = self.query_schedule(mod, target, workload_name)
         if schedule is None:
             return None
@@ -70,7 +70,7 @@ class ScheduleFnDatabase(Database):
     def query_schedule(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> Schedule | None:
-        """What the function made of the program."""
+        """Return the function's schedule of the program."""
         schedule = Schedule(mod if workload_name is None else mod.with_attr("task_name", workload_name))
         return schedule if self.schedule_fn(schedule) else None
 

@@ -1,4 +1,4 @@
-"""A database of any kind, as :func:`tilewright.tune` uses it."""
+"""Use a database of any kind in :func:`tilewright.tune`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ __all__ = ["session_store"]
 
 
 def session_store(database: Database) -> _core.Database:
-    """The tables of a session, in memory: what a database holds, which is given each record that the session adds."""
+    """Return the tables of a session in memory: they start with the content of a database, which receives each new
+    record."""
     tables = _core.Database.in_memory(f"the {type(database).__name__}")
     for record in records_in(database):
         program = record.workload.mod
@@ -27,7 +28,7 @@ def session_store(database: Database) -> _core.Database:
     entries: dict[str, tuple[ir.IRModule, Workload] | None] = {}
 
     def give(row: _core.Workload, record: _core.Record) -> None:
-        if record.index < 0:  # what the program took as it was written is no schedule
+        if record.index < 0:  # the time of the unscheduled program has no schedule
             return
         if row.hash not in entries:
             program = recorded_program(row)

@@ -1,4 +1,4 @@
-"""Databases of tables: one SQLite file, the same that ``tw.tune`` and the command line use."""
+"""Databases of tables: one SQLite file with the same tables as in ``tw.tune`` and the command line."""
 
 from __future__ import annotations
 
@@ -24,20 +24,19 @@ __all__ = ["SQLiteDatabase", "TablesDatabase"]
 
 
 class TablesDatabase(Database):
-    """Keeps programs and records in tables, which any number of processes may use at once: what asks and answers, over
-    a store that knows four questions (``commit_workload``, ``workloads``, ``commit``, ``records``). What the tables
-    hold is read anew by each question.
+    """A database in tables that any number of processes may use at once. It implements queries with four methods of a
+    store (``commit_workload``, ``workloads``, ``commit``, ``records``). Each query reads the tables again.
 
     Args:
         store: the tables.
-        module_equality: "structural", "ignore-ndarray" (constants by their type and shape alone), "anchor-block" (by
-            the block with the most work alone).
+        module_equality: "structural", "ignore-ndarray" (compares constants only by data type and shape), "anchor-block"
+            (compares only the block with the most work).
     """
 
     def __init__(self, store: Any, module_equality: str = "structural") -> None:
         super().__init__(module_equality)
         self._store: _core.Database = store
-        self._workloads: dict[str, Workload] = {}  # by their keys in the tables
+        self._workloads: dict[str, Workload] = {}  # by key in the tables
         self._hashes: dict[str, str] = {}  # hashes by which this database compares programs
 
     def has_workload(self, mod: ir.IRModule) -> bool:
@@ -45,22 +44,22 @@ class TablesDatabase(Database):
         return bool(self._rows_of(mod))
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
-        """The entry of the program, made if it is not there."""
+        """Return the entry of the program, which is created if missing."""
         return self._entry(mod)[1]
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
-        """Keeps a record."""
+        """Add a record."""
         check_record(record)
         key, workload = self._entry(record.workload.mod)
         trace = record.trace
-        if Structural().equal(workload.mod, record.workload.mod):  # whose blocks may have other names
+        if Structural().equal(workload.mod, record.workload.mod):  # the names of their blocks may differ
             trace = as_named_in(workload.mod, record.workload.mod, trace)
         self._store.commit(row_of(record, key, trace))
 
     @explained
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
-        """The best valid records of a program, best first, at most `top_k`. Of a program that leaves sizes open, those
-        of the sizes that it was tuned for last come first."""
+        """Return the best valid records of a program, best first, at most `top_k`. For a program with symbolic sizes,
+        records of the sizes that were tuned last come first."""
         found: list[TuningRecord] = []
         for _, alike in itertools.groupby(self._rows_of(workload.mod), key=lambda row: row.sizes):
             records = [record for row in alike for record in self._records_of(row, workload.mod)]
@@ -68,20 +67,20 @@ class TablesDatabase(Database):
         return found[: check_count(top_k)]
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
-        """All, by program in the order of their commits. Programs whose script this version cannot read are left
-        out."""
+        """Return all records, by program in the order of their commits. Programs whose script this version cannot parse
+        are omitted."""
         return [record for row in self._store.workloads() for record in self._records_of(row)]
 
     def __len__(self) -> int:
         return len(self._store)
 
     def store_for_search(self) -> _core.Database:
-        """The tables."""
+        """Return the tables."""
         return self._store
 
     @explained
     def best_schedule(self, program: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule:
-        """As ``tw.compile`` takes it from the same tables, by the finals of ``tw.tune``."""
+        """Return the schedule that ``tw.compile`` takes from the same tables, by the finals of ``tw.tune``."""
         if isinstance(equality_of(self), Structural):
             schedule: Schedule = records.best_in_store(program, self._store, target)
             return schedule
@@ -97,7 +96,7 @@ class TablesDatabase(Database):
         return rows[0].hash, Workload(mod) if workload is None else workload
 
     def _rows_of(self, mod: ir.IRModule) -> list[_core.Workload]:
-        """What the tables know a program as."""
+        """Return the rows of a program in the tables."""
         equality = equality_of(self)
         if isinstance(equality, Structural):
             return entries_of(self._store, check_module(mod))
@@ -119,8 +118,8 @@ class TablesDatabase(Database):
         return [record for each in self._store.records(row.hash, "") if (record := record_of(each, workload))]
 
     def _workload_of(self, row: _core.Workload, mod: ir.IRModule | None = None) -> Workload | None:
-        """The program as it was when it was committed; None where this version cannot read its script. `mod`: one that
-        may well be it."""
+        """Return the program as it was when committed; None if this version cannot parse its script. `mod` is a program
+        that may be equal to it."""
         key = row.hash
         if key not in self._workloads:
             module = mod if mod is not None and mod.script() == row.script else recorded_program(row)
@@ -131,17 +130,18 @@ class TablesDatabase(Database):
 
 
 class SQLiteDatabase(TablesDatabase):
-    """Keeps programs and records in one file, which any number of processes may use at once.
+    """A database of programs and records in one file that any number of processes may use at once.
 
-    What the file holds is read anew by each question, so that what other processes add is seen.
+    Each query reads the file again, so that records of other processes are seen.
 
     Args:
-        path: the file, made if it is not there; None is one in memory. By default `database.db` in `work_dir`.
+        path: the file, created if missing; None is a database in memory. By default `database.db` in `work_dir`.
         work_dir: where the file is by default.
         module_equality: "structural", "ignore-ndarray" or "anchor-block".
 
     Raises:
-        tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
+        tilewright.ResourceError: the file cannot be opened, is not a Tilewright database, or is locked, damaged or
+            read-only.
     """
 
     @suggests_keywords
@@ -159,13 +159,13 @@ class SQLiteDatabase(TablesDatabase):
 
     @property
     def path(self) -> str:
-        """The path of the file; ":memory:" where there is none."""
+        """The path of the file; ":memory:" if there is none."""
         return str(self._store.path)
 
     def flush(self) -> None:
-        """Moves what was committed from the log beside the file into the file, so that a copy of it alone has it."""
+        """Move all commits from the write-ahead log into the file, so that a copy of the file is complete."""
         self._store.flush()
 
     def keep_times(self, session: str, seconds: Mapping[str, float]) -> None:
-        """Notes where the time of a session went; reports on the file show it."""
+        """Store the time breakdown of a session, for reports on the file."""
         session_notes.store_times(self._store, session, seconds)

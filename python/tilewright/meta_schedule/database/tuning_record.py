@@ -1,4 +1,4 @@
-"""Programs and records, and what databases of any kind, also of users, answer of them."""
+"""Programs and records, and validated queries to databases of any kind, including those of users."""
 
 from __future__ import annotations
 
@@ -36,20 +36,21 @@ class Workload:
         self.shash = int(_core.structural_hash(mod), 16) if shash is None else shash
 
     def as_json(self) -> Any:
-        """The hash as a decimal text, and the program as base64 of its JSON text.
+        """Return the hash as a decimal text, and the program as base64 of its JSON text.
 
-        That text is ours: TVM's own, which changes with its releases, is not written.
+        The JSON format is Tilewright's own; TVM's format, which changes between releases, is not written.
         """
         return line_of(self.mod, self.shash)
 
     @staticmethod
     def from_json(json_obj: Any) -> Workload:
-        """What :meth:`as_json` gave, or a line of an export, which may say more, or have the program as a script.
+        """Return the workload from the value of :meth:`as_json`, or from a line of an export, which may have further
+        entries, or the program as a script.
 
-        The hash is computed anew.
+        The hash is computed again.
 
         Raises:
-            tilewright.ArgumentError: it is not of that form, or holds a program in TVM's own form.
+            tilewright.ArgumentError: the value does not have this form, or has a program in TVM's own format.
         """
         return Workload(read_line(json_obj).module)
 
@@ -58,17 +59,17 @@ class Workload:
 
 
 class TuningRecord:
-    """What was measured of one schedule of a program.
+    """The measurement of one schedule of a program.
 
     Attributes:
         trace: the schedule.
         workload: the program.
-        run_secs: seconds per call, one number a sample; ``[1e10]`` when it failed, None when it was not measured.
-        target: what it was measured for.
-        args_info: what it was called with.
-        error: why it failed; not part of the JSON form.
-        origin: which machine measured it with which versions; not part of the JSON form either.
-        columns: what databases keep of it besides, by column; copies of the record take it along.
+        run_secs: seconds per call, one number for each sample; ``[1e10]`` for a failure, None if not measured.
+        target: target of the measured kernel.
+        args_info: descriptions of its arguments.
+        error: error of a failure; not part of the JSON form.
+        origin: machine and versions that measured; not part of the JSON form.
+        columns: other fields of databases, by column; copies of the record have them, too.
     """
 
     columns: Mapping[str, Any] = MappingProxyType({})
@@ -92,7 +93,7 @@ class TuningRecord:
         self.args_info = None if args_info is None else [as_arg_info(info) for info in args_info]
 
     def as_json(self) -> Any:
-        """``[trace, seconds, target, arguments]``."""
+        """Return ``[trace, seconds, target, arguments]``."""
         return [
             self.trace.as_json(remove_postproc=False),
             self.run_secs,
@@ -102,10 +103,10 @@ class TuningRecord:
 
     @staticmethod
     def from_json(json_obj: Any, workload: Workload) -> TuningRecord:
-        """What :meth:`as_json` gave. The trace is not applied: that is done when the record is asked for.
+        """Return the record from the value of :meth:`as_json`. The trace is applied only when the schedule is needed.
 
         Raises:
-            tilewright.ArgumentError: it is not of that form, or of steps that nobody knows.
+            tilewright.ArgumentError: the value does not have this form, or has unknown steps.
         """
         match json_obj:
             case [trace, list() | None as seconds, target, infos, *more]:
@@ -133,30 +134,30 @@ class TuningRecord:
         )
 
     def schedule(self) -> Schedule:
-        """The program with the trace applied."""
+        """Return a schedule of the program with the trace applied."""
         schedule = Schedule(self.workload.mod)
         self.trace.apply_to_schedule(schedule)
         return schedule
 
     def as_measure_candidate(self) -> Any:
-        """The candidate that was measured."""
+        """Return the measured candidate."""
         from tilewright.meta_schedule.search_strategy import MeasureCandidate
 
         return MeasureCandidate(self.schedule(), self.args_info or [])
 
     def mean(self) -> float:
-        """Seconds per call; 1e10 when it was not measured."""
+        """Return the seconds per call; 1e10 if not measured."""
         return math.fsum(self.run_secs) / len(self.run_secs) if self.run_secs else FAILED
 
     def is_valid(self) -> bool:
-        """Whether it was measured, and has steps of its own."""
+        """Whether the record was measured and its trace has steps."""
         steps = self.trace.insts
         seconds = self.run_secs or [FAILED]
         measured = any(s != FAILED for s in seconds) and all(s >= 0 and math.isfinite(s) for s in seconds)
         return measured and bool(steps and steps[0].kind.name != "EnterPostproc")
 
     def serves(self, target: TargetLike | None) -> bool:
-        """Whether it was measured for that target: the same processor, with at most as many threads."""
+        """Whether the record applies to a target: the same processor, with at most as many threads."""
         return target is None or self.target is None or serves(self.target, _core.Target(target))
 
     def __repr__(self) -> str:
@@ -164,25 +165,25 @@ class TuningRecord:
 
 
 def _text(value: Any) -> str:
-    """A JSON text that stands in JSON as a value."""
+    """Return a text that is JSON or that represents a JSON value."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def workload_in(database: Database, module: ir.IRModule) -> Workload:
-    """What a database of any kind knows a program as.
+    """Return the workload of a program in a database of any kind.
 
     Raises:
-        tilewright.ArgumentError: it gives something else.
+        tilewright.ArgumentError: the database returns something else.
     """
     given: Workload = _answer(database, "commit_workload", database.commit_workload(module), ("mod",), "the Workload")
     return given
 
 
 def records_in(database: Database) -> list[TuningRecord]:
-    """All records of a database of any kind.
+    """Return all records of a database of any kind.
 
     Raises:
-        tilewright.ArgumentError: it gives something else.
+        tilewright.ArgumentError: the database returns something else.
     """
     asked = "get_all_tuning_records"
     given = _answer(database, asked, database.get_all_tuning_records(), ("__iter__",), _RECORDS)
@@ -190,10 +191,10 @@ def records_in(database: Database) -> list[TuningRecord]:
 
 
 def best_in(database: Database, workload: Workload, top_k: int) -> list[TuningRecord]:
-    """The best records of a program, of a database of any kind.
+    """Return the best records of a program in a database of any kind.
 
     Raises:
-        tilewright.ArgumentError: it gives something else.
+        tilewright.ArgumentError: the database returns something else.
     """
     given = _answer(database, "get_top_k", database.get_top_k(workload, top_k), ("__iter__",), _RECORDS)
     return [_answer(database, "get_top_k", record, _OF_RECORDS, _RECORDS) for record in given]
@@ -203,22 +204,22 @@ def is_in(database: Database, module: ir.IRModule) -> bool:
     """Whether a database of any kind knows a program.
 
     Raises:
-        tilewright.ArgumentError: what it gives is neither true nor false.
+        tilewright.ArgumentError: the database's result is neither true nor false.
     """
     given = database.has_workload(module)
     try:
         return bool(given)
-    except Exception:  # such as an array's
+    except Exception:  # as for an array
         raise _wrong(database, "has_workload", given, "True or False") from None
 
 
 def record_in(
     database: Database, module: ir.IRModule, target: TargetLike | None, name: str | None = None
 ) -> TuningRecord | None:
-    """The best record of a program on a target, of a database of any kind; None without one.
+    """Return the best record of a program on a target in a database of any kind; None if there is none.
 
     Raises:
-        tilewright.ArgumentError: it gives something else.
+        tilewright.ArgumentError: the database returns something else.
     """
     given = database.query_tuning_record(module, target, name)
     hint = "a TuningRecord, or None where there is none"
@@ -228,10 +229,10 @@ def record_in(
 def schedule_in(
     database: Database, module: ir.IRModule, target: TargetLike | None, name: str | None = None
 ) -> Schedule | None:
-    """The program with the best record applied, of a database of any kind; None without one.
+    """Return a schedule of the program with the best record of a database of any kind; None if there is none.
 
     Raises:
-        tilewright.ArgumentError: it gives something else.
+        tilewright.ArgumentError: the database returns something else.
     """
     given = database.query_schedule(module, target, name)
     if given is not None and not isinstance(given, Schedule):
@@ -258,30 +259,30 @@ def _wrong(database: Database, method: str, given: Any, hint: str) -> ArgumentEr
 
 
 def check_record(record: Any) -> None:
-    """Refuses what is not a record.
+    """Refuse values that are not records.
 
     Raises:
-        tilewright.ArgumentError: it is none.
+        tilewright.ArgumentError: the value is not a record.
     """
     if not all(hasattr(record, name) for name in _OF_RECORDS):
         raise limits.wrong_kind("record", record, "a TuningRecord")
 
 
 def best_of(records: Sequence[TuningRecord], top_k: int) -> list[TuningRecord]:
-    """The best valid ones; of equal ones the first.
+    """Return the best valid records; equal ones keep their order.
 
     Raises:
-        tilewright.ArgumentError: `top_k` is negative, or no whole number.
+        tilewright.ArgumentError: `top_k` is negative or not an integer.
     """
     count = check_count(top_k)
     return sorted((record for record in records if record.is_valid()), key=TuningRecord.mean)[:count]
 
 
 def check_count(top_k: Any) -> int:
-    """How many records are asked for.
+    """Return a validated number of records.
 
     Raises:
-        tilewright.ArgumentError: it is no whole number, or negative.
+        tilewright.ArgumentError: the number is negative or not an integer.
     """
     try:
         count = operator.index(top_k)

@@ -1,4 +1,4 @@
-"""Several databases that are asked as one."""
+"""Query several databases as one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["OrderedUnionDatabase", "UnionDatabase"]
 
 
 class UnionDatabase(Database):
-    """Answers with the best of what several databases know. Nothing can be committed to it."""
+    """A read-only database whose queries return the best result of several databases."""
 
     def __init__(self, *databases: Database) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class UnionDatabase(Database):
         self.databases = databases
 
     def has_workload(self, mod: ir.IRModule) -> bool:
-        """Whether one of them has the program."""
+        """Whether one of the databases has the program."""
         return any(is_in(database, mod) for database in self.databases)
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
@@ -47,7 +47,7 @@ class UnionDatabase(Database):
         _refuse()
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
-        """The best valid records of all of them."""
+        """Return the best valid records of all databases."""
         found = [
             record
             for database in self.databases
@@ -57,7 +57,7 @@ class UnionDatabase(Database):
         return best_of(found, top_k)
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
-        """Those of all of them."""
+        """Return the records of all databases."""
         return [record for database in self.databases for record in records_in(database)]
 
     def store_for_search(self) -> NoReturn:
@@ -70,14 +70,14 @@ class UnionDatabase(Database):
     def query_tuning_record(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> TuningRecord | None:
-        """The best of what they answer."""
+        """Return the best record of all databases."""
         answers = (record_in(database, mod, target, workload_name) for database in self.databases)
         return min((record for record in answers if record is not None), key=TuningRecord.mean, default=None)
 
     def query_schedule(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> Schedule | None:
-        """The program as the one with the best record schedules it."""
+        """Return the schedule from the database with the best record."""
         best = None
         for database in self.databases:
             record = record_in(database, mod, target, workload_name)
@@ -87,19 +87,19 @@ class UnionDatabase(Database):
 
 
 class OrderedUnionDatabase(UnionDatabase):
-    """Answers with what the first database says that knows the program on the target."""
+    """A read-only database whose queries return the result of the first database that has one."""
 
     def query_tuning_record(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> TuningRecord | None:
-        """The first answer."""
+        """Return the first record."""
         answers = (record_in(database, mod, target, workload_name) for database in self.databases)
         return next((record for record in answers if record is not None), None)
 
     def query_schedule(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> Schedule | None:
-        """The first answer."""
+        """Return the first schedule."""
         answers = (schedule_in(database, mod, target, workload_name) for database in self.databases)
         return next((schedule for schedule in answers if schedule is not None), None)
 

@@ -1,4 +1,4 @@
-"""Runners: from built files to times."""
+"""Runners: measure the times of built files."""
 
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
 from tilewright.meta_schedule.runner.dask_runner import DaskRunner

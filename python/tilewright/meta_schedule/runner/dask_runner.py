@@ -23,15 +23,15 @@ __all__ = ["DaskRunner"]
 
 
 class DaskRunner(Runner):
-    """Measures on the workers of a Dask cluster whose processor is that of the target. In a session with a
-    :class:`~tilewright.meta_schedule.builder.DaskBuilder`, kernels are compared with the program as it was written, and
-    times of different hosts by way of the fastest kernel so far.
+    """Measures on the workers of a Dask cluster that have the target's processor. In a session with a
+    :class:`~tilewright.meta_schedule.builder.DaskBuilder`, kernels are compared with the unscheduled program, and times
+    of different hosts are related to each other by the fastest kernel so far.
 
     Args:
         cluster: the address of the scheduler, "tcp://host:8786", or a ``distributed.Client``.
-        timeout_sec: seconds that one kernel may take, all its calls together.
-        evaluator_config: how often it is called.
-        target: of the kernels, where no session says it; "native" by default.
+        timeout_sec: maximum seconds for a kernel with all its calls.
+        evaluator_config: options for the number of calls.
+        target: target of the kernels outside of sessions; "native" by default.
 
     Raises:
         tilewright.ResourceError: Dask is not installed, or no scheduler answers.
@@ -52,12 +52,12 @@ class DaskRunner(Runner):
         self.timeout_sec, self.evaluator_config = timeout_sec, evaluator_config or EvaluatorConfig()
         self.target = _core.Target(target) if isinstance(target, str) else target
         self.cluster = Cluster(cluster)
-        #: whether nothing of the user's is called
+        #: whether no code of the user is called
         self.is_plain = type(self).run is DaskRunner.run
         self._close = weakref.finalize(self, self.cluster.close)
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
-        """One future for each; what they compute is not compared with anything."""
+        """Return one future for each input; the results of kernels are not checked."""
         return [self._run_one(each) for each in runner_inputs]
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class DaskRunner(Runner):
 
 
 def run_alone(packed: bytes) -> bytes:
-    """On a worker: measures one kernel as a LocalRunner there, alone on its host."""
+    """Measure one kernel on a worker as a LocalRunner would, alone on its host."""
     from tilewright.meta_schedule.arg_info import ArgInfo
 
     what = unpack(packed)

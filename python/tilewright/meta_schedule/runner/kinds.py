@@ -17,16 +17,17 @@ _KINDS: dict[str, Callable[..., Runner]] = {"local": LocalRunner, "dask": DaskRu
 
 
 def create(kind: Runner | str = "local", *args: Any, **kwargs: Any) -> Runner:
-    """The runner of that kind: "local", "dask", or "rpc", which refuses. One that is there already is given back.
+    """Return the runner of a kind: "local", "dask", or "rpc", which is refused. An existing runner is returned
+    unchanged.
 
     Raises:
-        tilewright.ArgumentError: there is no such kind.
+        tilewright.ArgumentError: the kind does not exist.
     """
     if isinstance(kind, Runner):
         return kind
     made = limits.of_kind("runner", kind, _KINDS, "runner/kind")
     if kind == "local":
-        kwargs.pop("max_workers", None)  # one kernel at a time, or they disturb one another
+        kwargs.pop("max_workers", None)  # one kernel at a time, since concurrent ones disturb each other
     return made(*args, **kwargs)
 
 

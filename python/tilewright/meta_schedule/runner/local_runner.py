@@ -1,4 +1,4 @@
-"""The runner that measures on this machine, in a process of its own, one kernel at a time."""
+"""The runner that measures on this machine in a separate process, one kernel at a time."""
 
 from __future__ import annotations
 
@@ -35,22 +35,21 @@ EvaluatorFunction = Callable[[Any, devices.Device, EvaluatorConfig, list[list[An
 
 
 class LocalRunner(Runner):
-    """Measures in a process of this machine while the caller goes on; a kernel that crashes or hangs costs its
-    candidate alone. In a session, where nothing of the user's is called, the measuring pipeline does it: that measures
-    no kernel that computes something else than the program.
+    """Measures asynchronously in a process of this machine; a kernel that crashes or hangs fails only its candidate. In
+    a session without code of the user, the measuring pipeline replaces this runner and checks results, too.
 
     Args:
-        timeout_sec: seconds that one kernel may take, all its calls together.
-        evaluator_config: how often it is called.
+        timeout_sec: maximum seconds for a kernel with all its calls.
+        evaluator_config: options for the number of calls.
         cooldown_sec: seconds of rest after each kernel.
-        alloc_repeat: sets of arguments, each of which it is measured with.
-        f_alloc_argument: makes the arguments; random ones by default. Or the name of such a function.
-        f_run_evaluator: measures; or its name.
-        f_cleanup: called at the end of each, also after an error; or its name.
-        initializer: called once in the process, before all else.
+        alloc_repeat: number of argument sets, each of which is measured.
+        f_alloc_argument: function that allocates the arguments, or its name; random ones by default.
+        f_run_evaluator: function that measures, or its name.
+        f_cleanup: function that is called at the end of each kernel, also after an error; or its name.
+        initializer: function that is called once in the process, before everything else.
 
     Raises:
-        tilewright.ArgumentError: the process has no function of that name.
+        tilewright.ArgumentError: the process has no function of this name.
     """
 
     @suggests_keywords
@@ -78,7 +77,7 @@ class LocalRunner(Runner):
             f_cleanup or default_cleanup,
         )
         own = (f_alloc_argument, f_run_evaluator, f_cleanup, initializer) != (None, None, None, None)
-        #: whether nothing of the user's is called, and all is measured as a pipeline does
+        #: whether no code of the user is called, and the options are those of a pipeline
         self.is_plain = not own and type(self).run is LocalRunner.run and (alloc_repeat, cooldown_sec) == (1, 0)
         self._worker = Worker(initializer)
         self._lines: list[_Line] = []
@@ -86,14 +85,14 @@ class LocalRunner(Runner):
         self._end = weakref.finalize(self, _close, self._worker, self._lines)
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
-        """One future for each; they are measured in this order."""
+        """Return one future for each input; kernels are measured in this order."""
         if not self._lines:
             self._lines.append(_Line())
         run = functools.partial(self._run_one, profiler=Profiler.current())
         return [self._lines[0].submit(run, each) for each in runner_inputs]
 
     def close(self) -> None:
-        """Ends the process; what waits to be measured fails."""
+        """End the process; waiting kernels fail."""
         _close(self._worker, self._lines)
 
     def _run_one(self, each: RunnerInput, *, profiler: Profiler | None) -> RunnerResult:
@@ -109,7 +108,7 @@ class LocalRunner(Runner):
             return RunnerResult(None, f"LocalRunner: Timeout, killed after {self.timeout_sec} seconds")
         except (Lost, Raised, Error) as error:
             return RunnerResult(None, f"LocalRunner: An exception occurred\n{error}")
-        except Exception as error:  # a function cannot travel
+        except Exception as error:  # a function cannot be pickled
             return RunnerResult(None, f"LocalRunner: An exception occurred\n{type(error).__name__}: {error}")
         for name, spent in times.items():
             if profiler is not None:
@@ -119,7 +118,7 @@ class LocalRunner(Runner):
 
 
 class _Line:
-    """The thread in which one kernel after the other is measured, until it is closed."""
+    """The thread that measures one kernel after the other until it is closed."""
 
     def __init__(self) -> None:
         self.thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="LocalRunner")
@@ -137,7 +136,7 @@ class _Line:
         return RunnerFuture(future.done, future.result)
 
     def close(self) -> None:
-        """What waits ends at once."""
+        """Make all waiting kernels fail at once."""
         self.is_closed = True
         self.thread.shutdown(wait=False)
 
@@ -158,7 +157,7 @@ def _load_and_run(
     config: EvaluatorConfig,
     alloc_repeat: int,
 ) -> tuple[list[float], dict[str, float]]:
-    """In the worker; with the seconds that each part took."""
+    """Load and measure a kernel in the worker; return its times, and the seconds of each part."""
     times: dict[str, float] = {}
 
     @contextlib.contextmanager
@@ -182,10 +181,10 @@ def _load_and_run(
 
 
 def load_artifact(path: str) -> Any:
-    """The kernels of a file that a builder made: object code, or a shared library.
+    """Return the kernels of a file that a builder made: object code, or a shared library.
 
     Raises:
-        tilewright.ResourceError: it cannot be loaded.
+        tilewright.ResourceError: the file cannot be loaded.
     """
     from tilewright.kernel import kernel
 
@@ -195,10 +194,10 @@ def load_artifact(path: str) -> Any:
 
 
 def default_alloc_argument(device: devices.Device, args_info: Any, alloc_repeat: int) -> list[list[Any]]:
-    """Sets of random arrays, as `args_info` describes them.
+    """Return sets of random arrays with the types and shapes of `args_info`.
 
     Raises:
-        tilewright.ArgumentError: there is no memory of that device.
+        tilewright.ArgumentError: arrays cannot be allocated on this device.
     """
     from tilewright.meta_schedule.arg_info import ArgInfo, TensorInfo
     from tilewright.task.arguments import aligned, random_array
@@ -220,7 +219,7 @@ def default_alloc_argument(device: devices.Device, args_info: Any, alloc_repeat:
 
 
 def kernel_of(module: Any) -> Any:
-    """The kernel that is called: the only one, or main."""
+    """Return the kernel that is called: the only one, or main."""
     from tilewright.kernel.kernel import Kernel
 
     if isinstance(module, Kernel):
@@ -231,16 +230,16 @@ def kernel_of(module: Any) -> Any:
 def default_run_evaluator(
     rt_mod: Any, device: devices.Device, evaluator_config: EvaluatorConfig, repeated_args: list[list[Any]]
 ) -> list[float]:
-    """Seconds per call of the kernel, the samples of one set of arguments after the other."""
+    """Return the seconds per call of the kernel: the samples of one argument set after the other."""
     kernel = kernel_of(rt_mod)
     return [sample for args in repeated_args for sample in evaluate(kernel, args, evaluator_config)]
 
 
 def default_cleanup() -> None:
-    """Nothing is left behind."""
+    """Do nothing: no resources remain."""
 
 
-#: functions that may be given by these names
+#: functions that may be given by name
 SHIPPED: dict[str, Callable[..., Any]] = {
     "meta_schedule.runner.default_alloc_argument": default_alloc_argument,
     "meta_schedule.runner.default_cleanup": default_cleanup,

@@ -1,4 +1,4 @@
-"""Runners on other machines: the names are there, so that files which mention them can be imported."""
+"""Runners on other machines: only the names exist, so that files that mention them can be imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RPCConfig", "RPCRunner"]
 
 
 def refuse() -> NoReturn:
-    """Says that there is no tracker to ask.
+    """Report that trackers are not supported.
 
     Raises:
         tilewright.ResourceError: always.
@@ -28,7 +28,7 @@ def refuse() -> NoReturn:
 
 @dataclass(frozen=True)
 class RPCConfig:
-    """Where the tracker of the other machines is; by default what TVM_TRACKER_HOST, _PORT and _KEY say."""
+    """The address of a tracker; by default from TVM_TRACKER_HOST, _PORT and _KEY."""
 
     tracker_host: str | None = None
     tracker_port: int | None = None
@@ -51,14 +51,14 @@ class RPCConfig:
         refuse()
 
     def count_num_servers(self, allow_missing: bool = True) -> int:
-        """How many machines there are: none; refuses where that is an error."""
+        """Return 0, the number of machines; refuse if that is an error."""
         if not allow_missing:
             refuse()
         return 0
 
 
 class RPCRunner(Runner):
-    """Refuses to be made."""
+    """Refuses to be constructed."""
 
     def __init__(
         self,

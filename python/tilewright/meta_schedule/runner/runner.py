@@ -1,4 +1,4 @@
-"""Runners: from built files to times."""
+"""Runners: measure the times of built files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RunnerInput:
-    """A file that a builder made, the kind of device ("llvm"), and what to call it with."""
+    """A built file, the kind of device ("llvm"), and the descriptions of its arguments."""
 
     artifact_path: str
     device_type: str
@@ -31,12 +31,12 @@ class RunnerInput:
 
 
 class RunnerResult:
-    """Seconds per call, one number a sample, or why there are none.
+    """Seconds per call, one number for each sample, or the error.
 
     Args:
         run_secs: the seconds.
-        error_msg: what went wrong.
-        origin: who measured, for the records; nobody says by default.
+        error_msg: the error.
+        origin: machine and versions that measured, for the records; unknown by default.
     """
 
     @explained
@@ -50,11 +50,11 @@ class RunnerResult:
 
 
 class RunnerFuture:
-    """A result that may still be on its way. Subclasses define both methods, others pass two functions.
+    """A result that may not be available yet. Subclasses define both methods; others pass two functions.
 
     Args:
-        f_done: whether the result is there.
-        f_result: the result; waits for it.
+        f_done: returns whether the result is available.
+        f_result: waits for the result and returns it.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class RunnerFuture:
         self._done, self._result = f_done, f_result
 
     def done(self) -> bool:
-        """Whether :meth:`result` comes back at once."""
+        """Whether :meth:`result` returns without waiting."""
         if self._done is None:
             raise NotImplementedError(f"{type(self).__name__} does not define done()")
         return self._done()
 
     def result(self) -> RunnerResult:
-        """The result; waits for it."""
+        """Wait for the result and return it."""
         if self._result is None:
             raise NotImplementedError(f"{type(self).__name__} does not define result()")
         return self._result()
@@ -80,7 +80,7 @@ class Runner(ABC):
 
     @abstractmethod
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
-        """One future for each input, in their order; what goes wrong with one is its result."""
+        """Return one future for each input, in order; errors are part of the results."""
 
     #: set where all kinds are known: ``kinds.py``
     create: ClassVar[Callable[..., Runner]]
