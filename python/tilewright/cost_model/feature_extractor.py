@@ -35,7 +35,7 @@ class RandomFeatureExtractor(FeatureExtractor):
     Args:
         feature_size: columns.
         max_block_num: rows are 1 to this number.
-        seed: of the stream, whose state is ``random_state``.
+        seed: seed of the random stream, whose state is ``random_state``.
     """
 
     def __init__(self, *, feature_size: int = 30, max_block_num: int = 5, seed: int = 0) -> None:

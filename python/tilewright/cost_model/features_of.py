@@ -1,4 +1,4 @@
-"""What cost models learn from: features of candidates, seconds of results, the name of a program."""
+"""Data for cost models: features of candidates, seconds of results, the name of a program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def candidates_in(given: Any) -> list[Any]:
     """Return the checked candidates of a call of a model; the extractor checks what they are.
 
     Raises:
-        tilewright.ArgumentError: it is no list.
+        tilewright.ArgumentError: the argument is not a list.
     """
     return limits.items("candidates", given, "candidates")
 
@@ -45,7 +45,7 @@ def costs_in(results: Any, count: int) -> NDArray[Any]:
     """Seconds of each result; `count` is how many there have to be.
 
     Raises:
-        tilewright.ArgumentError: they are no results, or not so many.
+        tilewright.ArgumentError: the values are not results, or their number differs.
     """
     costs = [float(np.median(seconds)) if seconds else FAILED for seconds, _ in results_in(results, count)]
     return np.array(costs, "float32")
@@ -55,7 +55,7 @@ def results_for(results: Any, count: int) -> list[Any]:
     """The results of a list; `count` is how many candidates there are.
 
     Raises:
-        tilewright.ArgumentError: it is no list, or of another length.
+        tilewright.ArgumentError: the argument is not a list, or has another length.
     """
     found = limits.items("results", results, "results")
     if len(found) != count:
@@ -69,7 +69,7 @@ def results_in(results: Any, count: int) -> list[tuple[list[float], str | None]]
     """Return the seconds of each result, none where it failed, and its error message; `count` results are expected.
 
     Raises:
-        tilewright.ArgumentError: they are no results, or not so many.
+        tilewright.ArgumentError: the values are not results, or their number differs.
     """
     return [_result_of(result) for result in results_for(results, count)]
 
@@ -88,16 +88,16 @@ def _result_of(result: Any) -> tuple[list[float], str | None]:
 
 
 def features_from(extractor: Any, context: Any, candidates: Sequence[Any], columns: int = 0) -> list[NDArray[Any]]:
-    """What an extractor says of candidates: a matrix of float32 for each, without rows where it has none.
+    """Return the extracted features of candidates: a float32 matrix for each, without rows if there are none.
 
     Args:
-        extractor: of any kind.
-        context: of the candidates.
+        extractor: feature extractor of any kind.
+        context: context of the candidates.
         candidates: what it is asked about.
-        columns: that the matrices have to have; 0 for as many as it likes.
+        columns: required number of columns; 0 for any number.
 
     Raises:
-        tilewright.ArgumentError: it gives something else.
+        tilewright.ArgumentError: the extractor returns something else.
     """
     given = extractor.extract_from(context, candidates)
     who, count = f"extract_from() of a '{type(extractor).__name__}'", len(candidates)
@@ -144,10 +144,10 @@ def _matrix_of(item: Any) -> tuple[NDArray[Any], str]:
 
 
 def scores_from(model: Any, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
-    """What a model of any kind says of candidates.
+    """Return the scores of candidates by a model of any kind.
 
     Raises:
-        tilewright.ArgumentError: it gives something else than a number for each.
+        tilewright.ArgumentError: the model does not return one number for each candidate.
     """
     given = model.predict(context, candidates)
     try:

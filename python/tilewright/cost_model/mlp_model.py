@@ -57,8 +57,8 @@ class TrainerConfig:
 
     Attributes:
         batch_size: candidates that are ranked among one another in one step.
-        learning_rate: of Adam.
-        weight_decay: of Adam.
+        learning_rate: learning rate of Adam.
+        weight_decay: weight decay of Adam.
         num_epoch_full: passes over all data, where all is learned anew.
         num_epoch_incremental: passes over what is new.
         grad_clip_norm: longer gradients are shortened to this length.
@@ -124,7 +124,7 @@ def lambda_rank_loss(torch: Any, scores: Any, labels: Any) -> Any:
 
     Args:
         torch: the package.
-        scores: of candidates.
+        scores: scores of the candidates.
         labels: what they should be ranked by, between 0 and 1.
     """
     order = torch.argsort(scores.detach(), descending=True)
@@ -144,10 +144,10 @@ class SegmentSumMLPTrainer:
     Args:
         config: how it learns.
         network: what it is.
-        seed: of its first weights and of the order of its data.
+        seed: seed of the initial weights and of the order of the data.
 
     Raises:
-        tilewright.ResourceError: there is no PyTorch.
+        tilewright.ResourceError: PyTorch is not installed.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class SegmentSumMLPTrainer:
         return self.model(rows, torch.as_tensor(owners), len(features))
 
     def scores(self, features: list[Array]) -> NDArray[np.float64]:
-        """What the network gives for candidates; more is faster."""
+        """Return the outputs of the network for candidates; higher is faster."""
         self.model.eval()
         with self._torch.no_grad(), self._one_thread():
             return np.asarray(self._scores(features).numpy(), "float64")
@@ -281,7 +281,7 @@ class SegmentSumMLPTrainer:
         """Reads what :meth:`save` wrote, in place of what it has.
 
         Raises:
-            tilewright.ResourceError: it is no such file.
+            tilewright.ResourceError: the file is not a stored model.
         """
         try:
             state = self._torch.load(path, weights_only=True)
@@ -307,7 +307,7 @@ class MLPModel(CostModel):
         trainer: the network and how it learns; the published ones by default.
 
     Raises:
-        tilewright.ResourceError: there is no PyTorch, which the package does not install by itself.
+        tilewright.ResourceError: PyTorch is not installed; it is not a dependency of the package.
     """
 
     def __init__(self, *, trainer: SegmentSumMLPTrainer | None = None) -> None:

@@ -25,7 +25,7 @@ class PackSum:
     Args:
         xs: the rows of each candidate.
         ys: the label of each candidate, where known.
-        weights: of the candidates in the loss; the published ones are the labels.
+        weights: weights of the candidates in the loss; the published ones are the labels.
     """
 
     def __init__(self, xs: Sequence[Array], ys: Array | None, weights: Array | None = None) -> None:

@@ -22,7 +22,7 @@ class RandomModel(CostModel):
     """Samples scores from 0 to ``max_range``.
 
     Args:
-        seed: of the stream; None takes one from the system.
+        seed: seed of the random stream; None takes one from the system.
         path: what :meth:`save` wrote, to go on from there.
         max_range: the greatest score.
     """

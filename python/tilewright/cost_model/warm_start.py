@@ -1,4 +1,4 @@
-"""What a database knows already, for models."""
+"""Train cost models from the records of a database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def warm_start(model: Any, context: Any, records: Iterable[Any]) -> int:
     Args:
         model: a cost model.
         context: the task.
-        records: of one workload: they have ``as_measure_candidate()`` and ``run_secs``.
+        records: records of one workload; they have ``as_measure_candidate()`` and ``run_secs``.
     """
     known = [record for record in records if record.run_secs]
     if known:

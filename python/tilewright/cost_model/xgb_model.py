@@ -52,7 +52,7 @@ class XGBConfig:
 
 
 class FeatureGroup:
-    """What was measured of one program: features, seconds, and where a prior is used its estimates in seconds."""
+    """Measurements of one program: features, seconds, and, if a prior is used, its estimates in seconds."""
 
     def __init__(self, group_hash: str, features: list[Array], costs: Array, estimates: Array) -> None:
         self.group_hash = group_hash
@@ -79,16 +79,16 @@ class XGBModel(CostModel):
     ``adaptive_training`` only when there is a fifth more than the last time.
 
     Args:
-        extractor: of features; its name or itself.
-        config: of XGBoost.
+        extractor: feature extractor, or its name.
+        config: configuration of XGBoost.
         num_warmup_samples: measurements without which nothing is predicted.
         early_stopping_rounds: trees that may be added without success.
         verbose_eval: how often the progress of training is logged, in trees.
-        average_peak_n: of the metric that is logged.
+        average_peak_n: parameter of the logged metric.
         adaptive_training: whether to skip trainings.
         num_tuning_cores: cores of the session. Trees are made by the threads that the configuration names, else by
             one: for what is measured in a session more of them are slower.
-        tree_method: of XGBoost, instead of that of the configuration.
+        tree_method: tree method of XGBoost, instead of that of the configuration.
     """
 
     @suggests_keywords
@@ -132,7 +132,7 @@ class XGBModel(CostModel):
         return np.full(len(candidates), np.nan)
 
     def _labels(self, group: FeatureGroup) -> tuple[Array, Array]:
-        """What the trees are to give for the measurements of a program, and how much each counts."""
+        """Return labels and weights of the measurements of a program."""
         throughput = throughput_of(group.costs)
         return throughput, throughput
 
@@ -287,7 +287,7 @@ class ResidualModel(XGBModel):
     Args:
         prior: a model whose scores are calls a second; the analytical one if None.
         num_warmup_samples: measurements without which the prior decides alone.
-        options: of :class:`XGBModel`.
+        options: options of :class:`XGBModel`.
     """
 
     def __init__(self, *, prior: CostModel | None = None, num_warmup_samples: int = 16, **options: Any) -> None:

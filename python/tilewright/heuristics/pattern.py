@@ -64,7 +64,7 @@ class Rewrite:
 
     Attributes:
         name: name of the rewrite.
-        requires: as for a Pattern.
+        requires: conditions as in a Pattern.
         build: applies primitives, and returns the BlockInfo that later rows match: `match.info` itself if nothing
             changed.
     """

@@ -35,7 +35,7 @@ def reformatted(text: str, formatter: str | None = None) -> str:
     """Python text as ``"ruff"`` or ``"black"`` lays it out; None takes the one that is installed.
 
     Raises:
-        ValueError: there is no such formatter, it is not installed, or the text is not Python.
+        ValueError: the formatter is unknown or not installed, or the text is not Python.
     """
     if formatter not in (None, "ruff", "black"):
         raise ValueError(f"unknown formatter {formatter!r}: use 'ruff' or 'black'")

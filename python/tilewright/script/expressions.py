@@ -67,7 +67,7 @@ _CONDITIONS = frozenset(["cond", "condition", "predicate"])
 
 
 def spread(value: Any) -> Any:
-    """What `*value` stands for: one variable stands for itself, so that programs of any rank are written alike."""
+    """Return the values of `*value`: a single variable stands for itself, so that programs of any rank look alike."""
     return [value] if isinstance(value, _core.Var) else value
 
 
@@ -147,7 +147,7 @@ def _unary_op(parser: Parser, node: ast.UnaryOp) -> Any:
 
 
 def condition(parser: Parser, node: ast.AST) -> Any:
-    """What decides something: only its truth counts, so `and` and `or` take any operands."""
+    """Read a condition: only its truth counts, so `and` and `or` take any operands."""
     if node.__class__ is ast.BoolOp:
         return _combined(parser, node, condition)
     if node.__class__ is ast.IfExp:
@@ -298,7 +298,7 @@ def _subscript(parser: Parser, node: Any, vectors: bool) -> Any:
 
 
 def index(parser: Parser, node: ast.expr, vectors: bool) -> Any:
-    """What stands in brackets; with `vectors`, slices with both bounds get the step 1."""
+    """Return the indices in brackets; with `vectors`, slices with both bounds get the step 1."""
     kind = node.__class__
     if kind is ast.Tuple:
         items: list[Any] = []

@@ -37,7 +37,7 @@ def _memory(name: str, value: Any) -> str:
 
 
 def ended_hint(name: str, value: Any, kind: str) -> str:
-    """What to write instead where a name is read that ended with an inner scope; "" where nobody can say."""
+    """Return what to write instead of a name that ended with an inner scope; "" if it is unknown."""
     if kind == "" or not isinstance(value, _core.Expr | _core.Buffer | int | float):
         return ""
     ends = f"it ended with the {kind} that binds it"

@@ -1,4 +1,4 @@
-"""What is wrong with a script, as a ScriptError that points into the user's own text."""
+"""Report errors in a script as a ScriptError that points into the user's own text."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Wording:
     """How another package, which Tilewright's programs are written for, spells what Tilewright prints.
 
     Attributes:
-        package: whose imports the first lines of a program show.
+        package: package whose imports the first lines of a program show.
         trace: the text of a trace.
         whole: whether the repr of a program is its script, not one line.
     """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 
 def share_of(seconds: float | None, spent: float, count: int, number: int) -> float | None:
-    """What one of several searches gets of the seconds for all: what others did not need is left to those after them,
-    and what they took too much leaves each at least half of its share.
+    """Return the share of the total seconds for one of several searches. Time that earlier searches did not use is
+    divided among the later ones; after an overrun, each still gets at least half of an equal share.
 
     Args:
-        seconds: for all; None for no limit.
-        spent: of them until now.
-        count: of searches.
-        number: of this one, from 0.
+        seconds: seconds for all searches; None for no limit.
+        spent: seconds spent so far.
+        count: number of searches.
+        number: number of this search, from 0.
     """
     if seconds is None:
         return None

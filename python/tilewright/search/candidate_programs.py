@@ -42,7 +42,7 @@ def fitting_postprocs(
     Args:
         generator: with its postprocessors.
         task: what is searched.
-        context: of the search.
+        context: context of the search.
         takes_defaults: whether nobody has chosen the postprocessors. The defaults are TVM's, which refuse all schedules
             of a program whose sizes are left open or follow from data, as those of sparse matrices do.
     """

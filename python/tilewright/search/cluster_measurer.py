@@ -24,7 +24,7 @@ def measurer_for(
         cluster: where they are built and measured.
         expectations: arguments of the program, and the judge of its results.
         target: what candidates are compiled for; its number of cores is that of threads.
-        options: of ``_core.PipelineOptions``, see :func:`tilewright.cluster.job.describe`.
+        options: options of ``_core.PipelineOptions``, see :func:`tilewright.cluster.job.describe`.
     """
     task = expectations.task
     return ClusterMeasurer(

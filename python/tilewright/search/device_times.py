@@ -42,7 +42,7 @@ def times_on_device(
     overlap with kernels. The limits are those of the device; unknown ones have no name.
 
     Args:
-        result: of the search.
+        result: result of the search.
         arrays: its arguments, by name, in main memory.
         others: functions to time alternately with the kernels, by name.
         rounds: how often each is timed.

@@ -1,4 +1,4 @@
-"""What the kernels of a search are called with, and what they should compute."""
+"""Arguments of a search's kernels, and the expected results."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from tilewright.task.task import Task
 
 #: seconds that one call of the program as it was written may take
 REFERENCE_DEADLINE = 300.0
-#: of a search of few seconds, what one look of the interpreter at the program may take
+#: maximum share of a short search's seconds for one run of the interpreter
 LOOK_SHARE = 0.1
 
 
 class Expectations:
-    """Arguments of a task, and the judge of what the program as it was written makes of them: every candidate is
-    compared with that.
+    """Arguments of a task, and the results of the unscheduled program, with which every candidate is compared.
 
     Args:
         task: the program.
-        inputs: arguments where random ones make no sense, by name.
-        seed: of the others.
-        seconds: that the search may take; None for no limit.
+        inputs: arguments for which random values make no sense, by name.
+        seed: seed of the other arguments.
+        seconds: time limit of the search; None for no limit.
     """
 
     def __init__(self, task: Task, inputs: Mapping[str, Any], seed: int, *, seconds: float | None = None) -> None:

@@ -45,13 +45,13 @@ class FormatChoice:
     """A format that a space has sampled, and what a search found for it.
 
     Attributes:
-        tensor: the name of the tensor.
-        name: of the format, a function of :mod:`tilewright.sparse.formats`.
-        parameters: of the format, the shape of the tensor first.
-        count: how many rules there are; 0 for those of the format.
-        schedule: of the original program, up to the step that decomposes it.
-        result: of the search over the decomposed program; None where there was none.
-        converted: the structure in this format; None where the format does not hold it.
+        tensor: name of the tensor.
+        name: name of the format, a function of :mod:`tilewright.sparse.formats`.
+        parameters: parameters of the format, the shape of the tensor first.
+        count: number of rules; 0 for those of the format.
+        schedule: schedule of the original program, up to the step that decomposes it.
+        result: result of the search over the decomposed program; None if there was none.
+        converted: the structure in this format; None if the format cannot store it.
         why: why there is no candidate; "" where there is one.
     """
 
@@ -88,7 +88,7 @@ class FormatChoice:
 
 @dataclass(frozen=True, eq=False)
 class FormatsResult:
-    """What a search over formats found.
+    """The result of a search over formats.
 
     Attributes:
         program: the program as it was given.
@@ -254,9 +254,9 @@ def choices_of(
     """Return the formats that a space samples; none where it does not decompose a tensor.
 
     Args:
-        space: of the program.
+        space: space of the program.
         program: with axes; others have no formats.
-        seed: of the samples.
+        seed: seed of the samples.
         most: how many are wanted.
         run: applies the space to a schedule.
     """
@@ -334,7 +334,7 @@ def tune_in_formats(
 
     Args:
         program: the program.
-        request: of :func:`tilewright.tune`.
+        request: request of :func:`tilewright.tune`.
         tune: searches one function.
         run: applies a space to a schedule.
     """
@@ -384,8 +384,8 @@ def _tuned(
     """Search in rounds, after each of which the slower half of the formats drops out.
 
     Args:
-        program: that the space decomposes.
-        space: of the program.
+        program: program that the space decomposes.
+        space: space of the program.
         choices: the formats.
         limits: candidates to measure, of all formats together, and seconds that all of it may take, or None.
         convert: makes the arguments of a format.

@@ -30,11 +30,11 @@ HAS_A_SCHEDULE = "it has a schedule already"
 
 
 class ModuleResult(Mapping[str, "TuneResult"]):
-    """What was found for the functions of a module, by the names of their kernels.
+    """The results for the functions of a module, by the names of their kernels.
 
     Attributes:
-        module: as it was given.
-        untuned: of public functions that were not tuned, why.
+        module: the original module.
+        untuned: reasons why public functions were not tuned, by name.
     """
 
     def __init__(self, module: ir.Module, results: Mapping[str, TuneResult], untuned: Mapping[str, str]) -> None:
@@ -113,10 +113,10 @@ def public_functions(module: ir.Module) -> dict[str, ir.PrimFunc]:
 
 
 def function_called(module: ir.Module, name: str) -> ir.PrimFunc | ir.Module:
-    """What is tuned for one function of a module: the module itself where that is its main or only one.
+    """Return the program to tune for one function of a module: the module itself if it is its main or only function.
 
     Raises:
-        tilewright.ArgumentError: there is no such function, or it is private.
+        tilewright.ArgumentError: the function does not exist, or is private.
     """
     limits.kind("function", name, str, "the name of a function of the module, or None for each of them")
     public = public_functions(module)
@@ -155,19 +155,20 @@ def tune_functions(
     inputs: Mapping[str, Any],
     sizes: Mapping[str, float],
 ) -> ModuleResult:
-    """Tunes each public function that nobody has scheduled.
+    """Tune each unscheduled public function.
 
     Args:
-        module: several functions.
-        search: of one: of the function, `seconds`, `inputs`, `sizes` and `among_others`.
+        module: a module with several functions.
+        search: function that runs one search; its arguments are the function, `seconds`, `inputs`, `sizes` and
+            `among_others`.
         at_once: whether the searches are interleaved step by step; otherwise they run one after another.
-        seconds: for all of them.
-        inputs: by the names of parameters, which all functions that have these take.
-        sizes: by name; all functions that have these take them.
+        seconds: seconds for all searches.
+        inputs: arrays by the names of parameters, for all functions with these parameters.
+        sizes: sizes by name, for all functions with these sizes.
 
     Raises:
-        tilewright.ArgumentError: there is no such function; `inputs` or `sizes` name what none of them has.
-        tilewright.Error: that of the first search, where all of them fail.
+        tilewright.ArgumentError: the function does not exist, or no function has a name in `inputs` or `sizes`.
+        tilewright.Error: the error of the first search, if all of them fail.
     """
     started = time.monotonic()
     public = public_functions(module)

@@ -35,7 +35,7 @@ def in_notebook() -> bool:
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
 
 
-#: what happens to candidates that are right
+#: outcomes of correct candidates
 RIGHT = ("ok", "slow_stopped")
 
 
@@ -77,9 +77,9 @@ class Describe:
 
     Args:
         task: what is searched.
-        threads: of its kernels.
+        threads: number of threads of its kernels.
         device: the device, or processor of other hosts, that it is searched for; "" for this processor.
-        target: of the search. The limits of a device are measured; those of other hosts are not known here.
+        target: target of the search. The limits of a device are measured; those of other hosts are not known here.
     """
 
     def __init__(self, task: Task, threads: int, device: str = "", target: str = "native") -> None:
@@ -104,7 +104,7 @@ class Describe:
         return f"tuning {self.task.entry} for {self.threads} thread{many}{of}{roof}"
 
     def beginning(self, progress: Progress) -> str:
-        """What is said once: the first line, and that records of an earlier run take part where some do."""
+        """Return the text printed once: the first line, and how many earlier records take part, if any."""
         if not progress.earlier:
             return self.start()
         trials = f"{progress.earlier} trial{'s' * (progress.earlier > 1)}"
@@ -267,10 +267,10 @@ def reporter(
     Args:
         mode: "auto", "plain", "json", None for silence, or the user's own function.
         task: what is searched.
-        threads: of its kernels.
+        threads: number of threads of its kernels.
         among_others: searches that report at the same time, so that each line names its function; 0 for one alone.
         device: the device, or processor of other hosts, that it is searched for; "" for this processor.
-        target: of the search.
+        target: target of the search.
     """
     if mode is None:
         yield lambda progress: None

@@ -63,11 +63,11 @@ class Verdict:
         return self.extent != "unchecked"
 
 
-#: so many times the change by the last digit of the inputs may come from the roundings of a program
+#: factor between the change by the last digit of the inputs and the rounding errors of a program
 _ROUNDINGS = 64
-#: candidates fuse other products with sums than the program as it was written: so many times the change by that
+#: candidates may fuse other multiply-adds than the unscheduled program: factor of the change by fusion
 _FUSIONS = 4
-#: of the larger of inputs and results, what that can change at most
+#: maximum change by fusion, relative to the larger of inputs and results
 _MOST_FUSION = 1e-3
 #: the largest relative change by rounding at which wrong results are still detected
 _MOST_ROUNDING = 0.1
@@ -101,7 +101,7 @@ def low_precision_step(program: ir.PrimFunc) -> str | None:
 
 
 class ReferenceCheck:
-    """What the interpreter says of one program and its arguments; compared with the compiled program's results."""
+    """The interpreter's results for one program and its arguments, to check the compiled program's results."""
 
     def __init__(
         self,
@@ -144,10 +144,10 @@ class ReferenceCheck:
             self._interpret_points()
 
     def compare(self, results: Mapping[str, bytes]) -> str:
-        """Compares with what the compiled program has written; answers the extent of the check.
+        """Compare the results of the compiled program with the interpreter's; return the extent of the check.
 
         Raises:
-            tilewright.InternalError: they differ.
+            tilewright.InternalError: the results differ.
         """
         for parameter in self.outputs:
             dtype = numpy_dtype(parameter.dtype)
@@ -263,7 +263,7 @@ class ReferenceCheck:
         return interpreted(task.module, task.function, arrays, self.look_seconds)[parameter.name]
 
     def _unfused(self, task: Task, arrays: dict[str, Array]) -> dict[str, Array]:
-        """What a kernel computes that rounds each product before it adds it up, as the interpreter does."""
+        """Return the results of a kernel that rounds each product before adding it, as the interpreter does."""
         if platform.machine() != "x86_64":
             raise ResourceError.of("tune/rounding", "kernels for this processor always fuse")
         results = {name: array.copy() for name, array in arrays.items()}
@@ -271,7 +271,7 @@ class ReferenceCheck:
         return results
 
     def _with_moved_inputs(self, arrays: dict[str, Array]) -> dict[str, Array]:
-        """Floats that differ in their last digit."""
+        """Return floats that differ from the inputs in their last digit."""
         generator = np.random.default_rng(7)
         moved = {}
         for name, array in arrays.items():
@@ -290,13 +290,13 @@ class ReferenceCheck:
         unfused: Callable[[], Array],
         moved: Callable[[], Array],
     ) -> None:
-        """Says whether it is rounding by which results differ. It is where a kernel that rounds as the interpreter does
-        agrees with it, or where the interpreter itself gives results that differ as much for inputs that differ in
-        their last digit. Then more is allowed, unless wrong results could no longer be detected.
+        """Find out whether results differ by rounding, and if so allow larger differences, unless wrong results could
+        then no longer be detected. Rounding is the cause if a kernel that rounds as the interpreter does agrees with
+        it, or if the interpreter's own results change as much when the inputs change in their last digit.
 
         Raises:
-            tilewright.InternalError: it is not.
-            tilewright.ArgumentError: they could not.
+            tilewright.InternalError: rounding is not the cause.
+            tilewright.ArgumentError: wrong results could no longer be detected.
         """
         known = want.astype(np.float64)
         change = np.abs(got.astype(np.float64) - known)

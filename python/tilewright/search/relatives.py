@@ -1,4 +1,4 @@
-"""What a database knows of the same operator at other shapes."""
+"""Find records of the same operator at other shapes in a database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewright.errors import Error
 from tilewright.schedule import Trace
 from tilewright.task.task import module_of, one_program
 
-#: of other shapes so many schedules are tried
+#: maximum number of schedules of other shapes that are tried
 MOST = 2
 
 
@@ -20,14 +20,14 @@ def operator_of(program: ir.IRModule) -> str:
 
 
 def traces_of_relatives(store: _core.Database, key: str, program: ir.IRModule, target: str) -> list[str]:
-    """The traces of the best records of the same operator at other shapes, or for calls of other sizes, on the same
-    target; the latest first.
+    """Return the traces of the best records of the same operator at other shapes, or for calls of other sizes, on the
+    same target; the latest first.
 
     Args:
         store: the database.
-        key: of the program, which is not meant.
+        key: key of the program, whose own records are excluded.
         program: the program.
-        target: as text.
+        target: the target, as text.
     """
     module, operator, lines = module_of(program), operator_of(program), program.script().count("\n")
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""What is shown and kept when a search is over: times against a peer, and the best schedule as Python."""
+"""Report of a finished search: times against a peer, and the best schedule as Python."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tilewright.search.result import TuneResult
     from tilewright.search.spaces import Space
 
-#: what the rows of a table are called, beside a peer's
+#: names of the rows of a table, besides the peer's
 AS_WRITTEN, BY_RULES, BEST = "as written", "by rules", "best found"
 #: libraries that peers come from, by the module of what they return
 LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX", "jaxlib": "JAX"}
@@ -98,7 +98,7 @@ class Summary:
     Attributes:
         rows: the unscheduled program, the heuristic schedule where there is one, best and peer, by number of threads.
         measured: when the rows were, UTC; empty when that was just now.
-        warning: that the peer computes something else; empty otherwise.
+        warning: warning that the peer computes other results, or "".
         schedule: the best one, as Python to be pasted under the script.
         checks: what was done to know that the kernel is right.
     """
@@ -138,7 +138,7 @@ class Summary:
 
     @property
     def remarks(self) -> list[str]:
-        """What to know about the numbers in the tables."""
+        """Return the remarks on the numbers in the tables."""
         notes = []
         if any(not row.exact for row in self.rows):
             notes.append(
@@ -240,7 +240,7 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
 
 
 def _kept_rows(text: str | None) -> tuple[tuple[Row, ...], str]:
-    """What was compared before, and when; nothing where the text is damaged."""
+    """Return the stored rows of an earlier comparison, and its date; empty if the text is damaged."""
     try:
         old = json.loads(text or "{}")
         return tuple(Row(**row) for row in old.get("rows", ())), str(old.get("measured", ""))
@@ -300,16 +300,16 @@ def _fingerprint(function: object, seen: frozenset[object] = frozenset()) -> str
 
 
 def _read_by(task: Task, arrays: dict[str, Any]) -> dict[str, Any]:
-    """What a peer is called with: the arrays, and scalars, that the program reads."""
+    """Return the arguments of a peer: the arrays and scalars that the program reads."""
     outputs = {p.name for p in task.parameters if p.role == "output"}
     return {name: value for name, value in task.call(arrays).items() if name not in outputs}
 
 
 def call_peer(space: Space, task: Task, arrays: dict[str, Any]) -> Any:
-    """What the peer makes of the arrays, and scalars, that the program reads.
+    """Return the result of the peer for the arrays and scalars that the program reads.
 
     Raises:
-        tilewright.ScriptError: it raises.
+        tilewright.ScriptError: the peer raises an exception.
     """
     from tilewright.support.user_lines import place_of
 
@@ -329,7 +329,7 @@ def call_peer(space: Space, task: Task, arrays: dict[str, Any]) -> Any:
 
 
 def try_peer(space: Space, sizes: Mapping[str, float] | None = None) -> None:
-    """Calls the peer once, so that a mistake in it shows before the search and not after it."""
+    """Call the peer once, so that an error in it is reported before the search and not after it."""
     if space.reference is not None:
         task = task_of(space.program, sizes)
         call_peer(space, task, make_arrays(task, space.inputs, seed=0))
@@ -337,11 +337,11 @@ def try_peer(space: Space, sizes: Mapping[str, float] | None = None) -> None:
 
 @functools.cache
 def peer_name(space: Space, sizes: tuple[tuple[str, float], ...] = ()) -> str:
-    """What the table calls the peer: its own name, or the library that its result comes from.
+    """Return the name of the peer in tables: its own name, or the library that its result comes from.
 
     Args:
-        space: that names the peer.
-        sizes: those that its program leaves open.
+        space: space with the peer.
+        sizes: values of symbolic sizes.
     """
     name = str(getattr(space.reference, "__name__", ""))
     if name not in ("", "<lambda>", "reference"):

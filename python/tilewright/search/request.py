@@ -1,4 +1,4 @@
-"""What one search is asked for."""
+"""The arguments of one search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SearchRequest:
     """The checked arguments of one call of :func:`tilewright.tune`.
 
     Attributes:
-        database: of the call, or an open one.
+        database: database of the call, as given or open.
         model_name: the name of `cost_model`, where it was given by name; else "".
         cluster: where candidates are built and measured; None for this machine.
         among_others: how many searches run at the same time; 0 for this one alone.

@@ -1,4 +1,4 @@
-"""What a search found, and where it is while it runs."""
+"""The result of a search, and its progress while it runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Progress:
     `refusals` for samples that the schedule or the compiler refused, which are no trials.
 
     Attributes:
-        reference_seconds: of one call of the program as it was written; 0 when it was not run.
+        reference_seconds: seconds of a call of the unscheduled program; 0 if it was not run.
         seconds: where the time went since the tuner began. What it did itself: "inputs" (arguments for kernels),
             "sampling", "lowering", "learning" (the cost model), "reporting" (results to the strategy), "judging"
             (whether the program as it was written is right), "recording"; and what helper processes did while it had
@@ -49,7 +49,7 @@ class Progress:
             overlaps with all else.
         phase: "preparing" (of a search that was canceled before it began), "reference" (that program runs), "search",
             "finals" (the best are timed against one another), "done".
-        budget_left: of the seconds that the search may take; infinity where these are not limited.
+        budget_left: remaining seconds of the search's time limit; infinity without a limit.
         waiting_for: on a cluster, what nothing goes on without: a worker that measures, the scheduler; else "".
     """
 
@@ -88,7 +88,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class TuneResult:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         record: the best candidate; None when none was correct.
@@ -99,7 +99,7 @@ class TuneResult:
         seconds: where the time of the search went; see :attr:`Progress.seconds`. "preparing" is what came before the
             tuner, "showing" the progress, "other" the rest; these add up to all of it. What helper processes did
             meanwhile, of which only the waiting is among these, has names such as "beside/building".
-        hosts: of a search on a cluster, where the time of each worker went; else None.
+        hosts: for a search on a cluster, the time breakdown of each worker; otherwise None.
     """
 
     task: Task
@@ -272,7 +272,7 @@ class TuneResult:
         return self.record
 
     def without_record(self) -> ResourceError:
-        """What is said where no candidate was correct."""
+        """Return the error for a search without a correct candidate."""
         progress = self.progress
         if self.stop_reason == "canceled" and progress.trials == 0:
             return ResourceError.of(
@@ -294,7 +294,7 @@ class TuneResult:
 
 
 def without_a_trial(task: Task, trials: int, threads: int, inputs: Mapping[str, Any], seconds: float) -> TuneResult:
-    """What a search says that was canceled before it began."""
+    """Return the result of a search that was canceled before it began."""
     nothing: dict[str, Any] = {"outcomes": {}, "failures": {}, "refusals": {}, "seconds": {}}
     nothing |= dict.fromkeys(("trials", "earlier", "attempts", "refused", "duplicates"), 0)
     nothing |= dict.fromkeys(("elapsed", "reference_seconds", "median_build_seconds"), 0.0)

@@ -57,7 +57,7 @@ from tilewright.task.task import Task, by_buffer, check_inputs, sizes_of, task_o
 if TYPE_CHECKING:
     from tilewright.meta_schedule import Database
 
-#: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
+#: version of the candidates that follow from a seed; changed with the strategies, so that old sessions are not resumed
 _STREAM = 4
 #: searches of so many trials end near the limits of the machine
 LEAST_TRIALS_FOR_ROOFS = 32
@@ -209,7 +209,7 @@ def _count(name: str, value: int | None, none: str) -> int | None:
 
 
 def _program_of(given: Any) -> ir.PrimFunc | ir.Module:
-    """What formulas and spaces are of."""
+    """Return the program of formulas or of a space."""
     program = te.program_of(given) if isinstance(given, te.Tensor | list | tuple) else given
     program = program.program if isinstance(program, Space) else program
     if not isinstance(program, ir.PrimFunc | ir.IRModule):
@@ -279,10 +279,10 @@ def _tune_module(
 
 
 def cost_model_called(name: str, seed: int) -> _core.CostModel | None:
-    """What "xgb" and others stand for; its random numbers follow from the seed.
+    """Return the cost model with a name; its random numbers follow from the seed.
 
     Raises:
-        tilewright.ArgumentError: there is none of that name.
+        tilewright.ArgumentError: there is no cost model with this name.
     """
     options = {"seed": seed} if name == "random" else {}
     from tilewright.cost_model import create
@@ -360,12 +360,12 @@ def _check_kinds(
 
 
 class _Prepared(NamedTuple):
-    """What a tuner begins with. The search itself does not keep it, whose parts refer to one another and go late: a
-    database of our own is closed as soon as it ends.
+    """The inputs of a tuner. The search itself does not keep them, because their parts refer to one another and are
+    freed late: a database that the search opened is closed as soon as it ends.
 
     Attributes:
         identity: identifies the space.
-        script: of the program.
+        script: script of the program.
         relatives: traces of programs that differ in sizes.
         heuristic: the trace of the heuristic schedule, a baseline of the finals; "" where there is none.
     """
@@ -433,7 +433,7 @@ class _Search:
         }
 
     def prepare(self, database: Any) -> _Prepared:
-        """What comes before the tuner, all of which may be left at any moment."""
+        """Do everything before the tuner; an exception may interrupt it at any point."""
         context, identity = self._space_of_search()
         store = database if isinstance(database, _core.Database) else open_database(database)
         program = self.task.sparse or self.task.module  # of which the text lowers to the same again
@@ -460,7 +460,7 @@ class _Search:
         return hashlib.blake2b(f"{identity} {self.batch}".encode(), digest_size=16).hexdigest()
 
     def _measurer(self) -> ClusterMeasurer:
-        """What measures on a cluster."""
+        """Return the measurer of a cluster."""
         assert self.cluster is not None
         options = {"reference_timeout": REFERENCE_DEADLINE}
         self.measurer = measurer_for(self.cluster, self.expectations, self.target, options)

@@ -35,15 +35,15 @@ _DIGEST_SHARE = 0.1
 
 
 def run_space(space: Space, schedule: Schedule, *, first: bool = False, seconds: float | None = None) -> None:
-    """Applies the user's function; what goes wrong in it becomes one of our errors and names the user's line.
+    """Apply the user's function; exceptions in it become Tilewright errors that name the user's line.
 
     Args:
-        first: make the candidate that the space wants to be tried first.
-        seconds: that it may take; ten by default.
+        first: whether to make the candidate that the space wants to be tried first.
+        seconds: time limit in seconds; ten by default.
 
     Raises:
         tilewright.ScheduleError: a primitive refused, or the function raised.
-        tilewright.ResourceError: it did not come back in time.
+        tilewright.ResourceError: the function did not return in time.
     """
     try:
         with deadline.limit(seconds or SPACE_DEADLINE, f"the space '{space.name}' did not return"):
@@ -72,10 +72,10 @@ class SpaceSamples:
     Args:
         space: the space.
         task: the program.
-        seed: of the search.
+        seed: seed of the search.
         end: when the search is over, by ``time.monotonic()``; infinity without a limit.
         reserved: seconds before `end` that runs leave to the finals.
-        interrupts: of the search.
+        interrupts: interrupts of the search.
 
     Attributes:
         program: the module that candidates are schedules of.

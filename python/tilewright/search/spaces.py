@@ -33,7 +33,7 @@ class Space:
             another order of sums and other functions explain. It never decides about candidates: these are compared
             with the program as it was written, and that with the interpreter.
         inputs: arguments where random ones make no sense, by the name of the parameter.
-        name: of the space; the function's own by default.
+        name: name of the space; the function's own by default.
         first: how the first candidate of a search is made, when that is not left to chance; with the decisions that
             `function` samples, in the same order.
         identity: identifies this space, beside its samples.
@@ -142,10 +142,10 @@ SPACES: Mapping[str, Callable[[], _core.SpaceGenerator]] = {
 
 
 def design_spaces(generator: _core.SpaceGenerator, module: Module) -> list[Schedule]:
-    """The schedules that a generator gives of a program, one for each way to say it.
+    """Return the schedules of a generator for a program, one for each alternative.
 
     Raises:
-        tilewright.ArgumentError: it gives something else.
+        tilewright.ArgumentError: the generator returns something else.
     """
     given: Any = generator.generate_design_space(module)
     if isinstance(given, _core.Schedule):
@@ -165,10 +165,10 @@ def design_spaces(generator: _core.SpaceGenerator, module: Module) -> list[Sched
 
 
 def space_called(name: str) -> _core.SpaceGenerator:
-    """The space of that name.
+    """Return the space with a name.
 
     Raises:
-        tilewright.ArgumentError: there is none.
+        tilewright.ArgumentError: there is no space with this name.
     """
     if name not in SPACES:
         raise ArgumentError.of("space/name", f"there is no space {name!r}", f"there are {', '.join(map(repr, SPACES))}")
@@ -211,7 +211,7 @@ def space_of(
     threads: int,
     target: str,
 ) -> tuple[Space, _core.SpaceGenerator | None]:
-    """What is searched, and what makes its schedules where that is not its function."""
+    """Return the space to search, and a generator of its schedules if that is not the space's function."""
     space = space_called(given) if isinstance(given, str) else given
     for_cpu = space is None or (isinstance(space, Space) and space.is_heuristic)
     if for_cpu and is_for_device(target):

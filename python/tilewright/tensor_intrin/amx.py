@@ -33,7 +33,7 @@ class TileProduct:
     contiguous in A.
 
     Attributes:
-        types: of A, B and C.
+        types: data types of A, B and C.
         rows: how far the axes of rows run.
         columns: a multiple of 16.
         sums: how far the axes run that are summed over; the last is a multiple of `depth` groups.

@@ -77,7 +77,8 @@ def _mma_init(dtype: str) -> tuple[Any, Any]:
 
 
 def _copy(name: str, rows: int, columns: int, dtype: str, source: str, target: str) -> Any:
-    """What loads and stores describe: a matrix from one scope to another, by a block of this name."""
+    """Return the description of a load or store: it copies a matrix from one scope to another, in a block of this
+    name."""
 
     @T.prim_func
     def desc(a: T.handle, c: T.handle) -> None:

@@ -22,7 +22,7 @@ def product_of_tiles(k_dim: int, at: tuple[Layout, Layout, Layout], dtypes: tupl
     Args:
         k_dim: the length of the reduction.
         at: where the elements of A, B and C are.
-        dtypes: of A, B and C; factors are cast to that of C.
+        dtypes: data types of A, B and C; factors are cast to that of C.
     """
     at_a, at_b, at_c = at
 

@@ -25,9 +25,9 @@ def dot_of_rows(
     """The description of most: as many sums as B has rows, each of a row of B with A.
 
     Args:
-        rows: of B.
-        dtypes: of A, B and C.
-        columns: of B, and elements of A.
+        rows: number of rows of B.
+        dtypes: data types of A, B and C.
+        columns: number of columns of B, and of elements of A.
         scope_b: the memory scope of B.
         wide: the factors are made as wide as the sums, as scripts write it.
     """

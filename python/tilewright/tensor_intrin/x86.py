@@ -208,7 +208,7 @@ def best_dot(target: Any, types: tuple[str, str, str]) -> tuple[str, int] | None
 
     Args:
         target: what has to have the instructions.
-        types: of the left operand, of the right one, and of the sums.
+        types: data types of the left operand, the right operand, and the sums.
     """
     group, dots = _DOTS.get(types, (0, {}))
     known = set(target.features)

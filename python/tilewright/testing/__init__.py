@@ -1,4 +1,4 @@
-"""What the tests of programs, schedules and passes share, for users' own tests too."""
+"""Tools for tests of programs, schedules and passes, including users' own tests."""
 
 from tilewright.testing import workloads
 from tilewright.testing.check import (

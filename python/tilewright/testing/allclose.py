@@ -11,7 +11,7 @@ def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float =
     """Assert that two arrays have the same shape and nearly the same elements.
 
     Raises:
-        AssertionError: they differ; the message shows where.
+        AssertionError: the arrays differ; the message shows where.
     """
     actual, desired = np.asarray(actual), np.asarray(desired)
     np.testing.assert_equal(actual.shape, desired.shape)

@@ -43,7 +43,7 @@ def check_same(got: Program, want: Program, *, map_free_vars: bool = False) -> N
         map_free_vars: whether free variables match by their first occurrence instead of by identity.
 
     Raises:
-        AssertionError: they differ; the message shows where, as a diff of the scripts.
+        AssertionError: the programs differ; the message shows where, as a diff of the scripts.
     """
     left, right = without_symbols(got), without_symbols(want)
     if not ir.structural_equal(left, right, map_free_vars):
@@ -63,7 +63,7 @@ def random_arguments(func: ir.PrimFunc, seed: int, sizes: dict[str, int] | None 
 
     Args:
         func: a function whose parameters are buffers.
-        seed: of the numbers.
+        seed: seed of the numbers.
         sizes: values for symbolic sizes, by name; others are 7.
     """
     random = np.random.default_rng(seed)

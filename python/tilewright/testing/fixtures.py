@@ -30,7 +30,7 @@ def parameter(*values: Any, ids: Sequence[str] | Callable[[Any], str] | None = N
 
 
 def _value() -> Any:
-    """What a fixture computes; as an attribute of a class of tests it is a method."""
+    """Return the function of a fixture; as an attribute of a class of tests it is a method."""
 
     def value(*owner: Any, request: Any) -> Any:
         return request.param

@@ -100,7 +100,7 @@ def workload(family: str, index: int, batch_size: int = 1, **types: str) -> Any:
 
     Args:
         family: "GMM", ...
-        index: which of its shapes.
+        index: number of the shape.
         batch_size: the first parameter, which is 1 in CONFIGS; of matrices without a batch, nothing.
         types: in_dtype, out_dtype.
     """
@@ -440,7 +440,7 @@ def conv2d_nhwc_bn_relu(
 
 
 def _by_channel(tensor: te.Tensor, function: Callable[[Any, Any], Any], name: str, channel: int) -> Any:
-    """What a function makes of each element and the number of its channel."""
+    """Return a tensor computed by a function of each element and its channel."""
     return te.compute(tensor.shape, lambda i, j, k, l: function(tensor[i, j, k, l], (i, j, k, l)[channel]), name=name)  # noqa: E741
 
 

@@ -37,7 +37,7 @@ class Requirement:
 
 
 def host_features() -> frozenset[str]:
-    """What the processor of this machine can do, by the names of its features."""
+    """Return the feature names of this machine's processor."""
     from tilewright import _core
 
     return frozenset(_core.Target("native").features)

@@ -136,7 +136,7 @@ def missing(module: str) -> Callable[[str], Any]:
 
 
 class Absent:
-    """What stands for a name that a module mentions when it is imported, but that Tilewright does not have.
+    """Placeholder for a name that a module imports or mentions, but that Tilewright does not have.
 
     It has its name; every use of it raises.
     """

@@ -63,7 +63,7 @@ class ProofStrength(enum.IntEnum):
 
 
 class CompareResult(enum.IntEnum):
-    """What is known of two values; the bits are "equal", "less" and "greater", each as far as it is possible."""
+    """Possible results of comparing two values, as bits: "equal", "less" and "greater"."""
 
     INCONSISTENT = 0
     EQ = 1
@@ -76,7 +76,7 @@ class CompareResult(enum.IntEnum):
 
 
 class Extension(enum.Flag):
-    """What TVM's simplifier may be asked to do beyond its usual; Tilewright's always does what it can."""
+    """Optional extensions of TVM's simplifier; Tilewright's simplifier always does what it can."""
 
     NoExtensions = 0
     TransitivelyProveInequalities = 1
@@ -267,7 +267,7 @@ class Analyzer:
         return analyzer.const_int_bound(made)
 
     def _of_type(self, var: Any) -> ConstIntBound:
-        """What is known of a variable whose ends nobody has stated."""
+        """Return the bounds of a variable without declared ones: those of its data type."""
         found = self._native.const_int_bound(var)
         return ConstIntBound(_end_of(found.min_value), _end_of(found.max_value))
 
@@ -367,7 +367,7 @@ def _condition(predicate: Any) -> Any:
 
 
 def estimate_region_lower_bound(region: Any, var_dom: Mapping[Any, Any], predicate: Any = True) -> Any:
-    """What the region surely covers while the variables run over their ranges; None where that is not known."""
+    """Return the region that is certainly covered while the variables run over their ranges; None if it is unknown."""
     return _boxes(native.region_lower_bound(list(region), dict(var_dom), _condition(predicate)))
 
 

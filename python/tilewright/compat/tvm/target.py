@@ -13,7 +13,7 @@ __all__ = ["Target", "TargetKind", "current", "hexagon", "list_tags"]
 
 
 class TargetKind(str):
-    """What runs the code: "llvm", ..."""
+    """The kind of a target: "llvm", ..."""
 
     @property
     def name(self) -> str:
@@ -35,7 +35,7 @@ class TargetAsTVM(_core.Target):
 
     @property
     def kind(self) -> TargetKind:
-        """What runs the code."""
+        """Return the kind of the target."""
         return TargetKind(_core.Target.kind.__get__(self))
 
     @property
@@ -131,7 +131,7 @@ class Target(metaclass=Renamed):
 
     @staticmethod
     def list_kinds() -> list[str]:
-        """What kinds of targets there are."""
+        """Return the names of the kinds of targets."""
         return _core.known_target_kinds()
 
     list_tags = staticmethod(list_tags)

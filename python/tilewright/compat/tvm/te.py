@@ -67,7 +67,7 @@ class tag_scope(contextlib.ContextDecorator):
     """Tensors that are made inside have this tag, unless they are given another one.
 
     Raises:
-        ValueError: it is opened inside of another one.
+        ValueError: the context is opened inside another one.
     """
 
     current: tag_scope | None = None

@@ -137,7 +137,7 @@ class PassContext:
 
 
 class PassInfo:
-    """What is said of a pass."""
+    """Metadata of a pass."""
 
     def __init__(
         self, opt_level: int, name: str, required: Sequence[str] | None = None, traceable: bool = False
@@ -146,7 +146,7 @@ class PassInfo:
 
 
 class Pass:
-    """What makes a module of a module."""
+    """A module-to-module transformation."""
 
     def __init__(self, function: Callable[[Any, PassContext], Any], info: PassInfo) -> None:
         self._function = function
@@ -208,10 +208,10 @@ def PrintIR(header: str = "", show_metadata: bool = False) -> Pass:
 def ApplyPassToFunction(
     transform: Pass, func_name_regex: str, error_if_no_function_matches_regex: bool = False
 ) -> Pass:
-    """The pass that changes those functions of a module whose name as a whole is of a form.
+    """Return the pass that applies `transform` to the functions of a module whose whole name matches the regex.
 
     Raises:
-        ValueError: there is none, and that was said to be an error.
+        ValueError: no function matches, and `error_if_no_function_matches_regex` is set.
     """
 
     def run(mod: Any, context: PassContext) -> Any:

@@ -20,7 +20,7 @@ from tilewright.script.tir.functions import captured, class_code, define_functio
 
 
 class FunctionNames:
-    """What the name of the class means inside of it: its functions, which may be called before they are defined."""
+    """The name of the class inside its body: its functions, which may be called before they are defined."""
 
     def __init__(self, name: str, functions: Mapping[str, Any]) -> None:
         self._name = name
@@ -70,7 +70,7 @@ def module_set_attr(attr_key: str, attr_value: Any, allow_overwrite: bool = Fals
 
 
 def module_global_infos(global_infos: dict[str, list[Any]]) -> None:
-    """What functions of the module share that is no code: lists of descriptions, each a dict.
+    """Declare data that the functions of the module share: lists of descriptions, each a dict.
 
     Nothing in tensor programs refers to them; they are kept, printed and compared as the attribute ``global_infos``.
     """
@@ -177,12 +177,12 @@ def _ir_module(cls: type | None = None, *, check_well_formed: bool = True) -> An
     """The module of the functions of a class: ``@I.ir_module`` above it; the class becomes an :class:`IRModule`.
 
     Args:
-        cls: whose body has functions under ``@T.prim_func``, and calls of ``I.module_attrs``.
+        cls: class whose body has functions under ``@T.prim_func``, and calls of ``I.module_attrs``.
         check_well_formed: refuse a module that is not well formed.
 
     Raises:
         tilewright.ScriptError: a function is not what a script may be; the text shows the line.
-        tilewright.ArgumentError: it is no class.
+        tilewright.ArgumentError: the argument is not a class.
     """
     if cls is None:
         decorator = _script.Boundary(lambda cls: _decorate(cls, sys._getframe(1), check_well_formed))

@@ -31,11 +31,11 @@ class _BufferNamespace:
 
         Args:
             shape: the extents, expressions too; or a buffer.
-            dtype: of an element.
+            dtype: data type of an element.
             data: the pointer to its memory; by default a new variable.
             strides: elements between neighbors of each dimension; omitted, the buffer is contiguous.
             elem_offset: elements in front of the first one.
-            scope: which memory: global, local, shared, ...
+            scope: memory scope: global, local, shared, ...
             align: bytes of which the address of the first element is a multiple.
             offset_factor: elements of which elem_offset is a multiple.
             buffer_type: "default", or "auto_broadcast".

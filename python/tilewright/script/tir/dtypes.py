@@ -16,7 +16,7 @@ def check_dtype(dtype: Any) -> None:
     """Says so when a text is the name of no data type.
 
     Raises:
-        tilewright.ScriptError: it is none.
+        tilewright.ScriptError: the text is not a data type.
     """
     if not isinstance(dtype, str):
         return
@@ -83,7 +83,7 @@ class DType:
         return hash(self.dtype)
 
 
-#: how a data type is written: its name, or T.float32
+#: spellings of a data type: its name, or T.float32
 DTypeLike = str | DType
 
 DTYPES: dict[str, DType] = {name: DType("bool" if name == "boolean" else name) for name in DTYPE_NAMES}

@@ -31,7 +31,7 @@ _COMM_REDUCE = _core.IterType.COMM_REDUCE
 
 @dataclass(frozen=True)
 class Reduction:
-    """What a reducer makes of the values at all points of some axes. It stands for the whole value of a formula."""
+    """The reduction of values over all points of some axes. It must be the whole value of a formula."""
 
     reducer: _core.CommReducer
     values: tuple[_core.Expr, ...]
@@ -52,7 +52,7 @@ class Reduction:
     __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = _refuse
 
     def start(self) -> tuple[_core.Expr, ...]:
-        """What the reduction starts from."""
+        """Return the initial value of the reduction."""
         return self.initial if self.initial is not None else builtins.tuple(self.reducer.identity_element)
 
 
@@ -110,7 +110,7 @@ def as_dtype(dtype: Any) -> Any:
     """The type of elements, which NumPy's types name too.
 
     Raises:
-        tilewright.ArgumentError: there is no such type.
+        tilewright.ArgumentError: the data type does not exist.
     """
     name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")
     if not _core.is_dtype(name):
@@ -125,7 +125,7 @@ def reduce_axis(dom: Domain, name: str = "rv") -> _core.IterVar:
 
     Args:
         dom: ``(begin, end)``, a Range, or the end of a range from 0.
-        name: of its variable.
+        name: name of its variable.
 
     Returns:
         The axis: an index of what ``te.sum(..., axis=...)`` and its like add up.
@@ -186,7 +186,7 @@ def comm_reducer(
     Args:
         fcombine: two values -> their combination; for tuples two tuples -> a tuple.
         fidentity: the dtype of the value, or those of the tuple's -> the identity.
-        name: of the function that is returned.
+        name: name of the returned function.
 
     Returns:
         A function ``(expr, axis, where=None, init=None)`` whose result is the value of a formula. Called with values
@@ -314,7 +314,7 @@ def formula(shape: list[Any], function: Callable[..., Any], names: Sequence[str]
     Args:
         shape: the extents.
         function: indices -> value, tuple of values, or a reduction.
-        names: of the indices; by default those of the function's parameters.
+        names: names of the indices; by default those of the function's parameters.
 
     Raises:
         tilewright.ArgumentError: the function takes another number of indices, or gives no values.
@@ -372,7 +372,7 @@ def emit(what: Formula, names: Sequence[str], buffers: Sequence[Any], attrs: dic
 
     Args:
         what: the formula.
-        names: of the blocks: one for each value, all the same for a reduction.
+        names: names of the blocks: one for each value, all the same for a reduction.
         buffers: where the values go.
         attrs: annotations of the blocks.
     """
@@ -529,7 +529,7 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str | None = None, o
     Args:
         shape: the extents.
         fcompute: a function of the indices that gives the value, a tuple of values, or a reduction.
-        name: of the block; by default that of the variable which the result is assigned to.
+        name: name of the block; by default that of the variable which the result is assigned to.
         out: an existing buffer to compute, or a list of them; by default they are allocated.
     """
     extents = as_shape(shape)

@@ -1,4 +1,4 @@
-"""What opens a scope, and what is said inside: functions, loops, branches, blocks, allocations."""
+"""Statements that open a scope, and those inside: functions, loops, branches, blocks, allocations."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def serial(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None =
 
     Args:
         start, stop: the range; with one argument, it is the end.
-        annotations: of the loop, by name.
+        annotations: annotations of the loop, by name.
 
     Returns:
         What a ``for`` statement iterates over.
@@ -109,7 +109,7 @@ def thread_binding(
     Args:
         start, stop: the range; with one argument, it is the end, and begins at 0.
         thread: the axis, such as "threadIdx.x"; it may stand in place of `stop`.
-        annotations: of the loop, by name.
+        annotations: annotations of the loop, by name.
 
     Returns:
         What a ``for`` statement iterates over.
@@ -195,11 +195,11 @@ def match_buffer(
     Args:
         param: the parameter, of type T.handle; or the region, A[0:16, j:j + 4].
         shape: the extents, expressions too; of a region, by default its own.
-        dtype: of an element; by default that of the region, or float32.
+        dtype: data type of an element; by default that of the region, or float32.
         data: the pointer to its memory; by default a new variable.
         strides: elements between neighbors of each dimension; omitted, the buffer is contiguous.
         elem_offset: elements in front of the first one.
-        scope: which memory: global, local, shared, ...
+        scope: memory scope: global, local, shared, ...
         align: bytes of which the address of the first element is a multiple.
         offset_factor: elements of which elem_offset is a multiple.
         buffer_type: "default", or "auto_broadcast".
@@ -219,7 +219,7 @@ def allocate_const(data: Any, dtype: Any, extents: Any, annotations: dict[str, A
         data: the elements, in the order of the memory.
         dtype: their type.
         extents: the shape.
-        annotations: of the statement, by name.
+        annotations: annotations of the statement, by name.
 
     Returns:
         A scope for ``with``, which gives the pointer.
@@ -339,7 +339,7 @@ def func_gen(name: str) -> str:
 
 
 def _range(dom: Any) -> Any:
-    """What names the domain of an axis: an extent, (begin, end), or a Range."""
+    """Return the domain of an axis that is given as an extent, (begin, end), or a Range."""
     if isinstance(dom, _core.Range):
         return dom
     if isinstance(dom, list | tuple):

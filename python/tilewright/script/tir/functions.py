@@ -137,7 +137,7 @@ def _parameters(parser: Parser, node: ast.FunctionDef, annotations: Mapping[str,
             parser.define(arg.arg, UNKNOWN)
 
 
-#: of Python's own numbers, what programs call them
+#: names in programs of Python's number types
 _NUMBERS = {bool: "T.bool", int: "T.int32", float: "T.float32"}
 
 
@@ -264,8 +264,8 @@ def decorate(func: Any, private: bool, check_well_formed: bool, frame: FrameType
 
     Args:
         func: the function, or None.
-        private: as for `T.prim_func`.
-        check_well_formed: as for `T.prim_func`.
+        private: see `T.prim_func`.
+        check_well_formed: see `T.prim_func`.
         frame: where the decorator stands.
     """
     if func is None:

@@ -1,4 +1,4 @@
-"""What ``help()`` says of the functions that the core's table of intrinsics gives to the namespace T.
+"""Documentation, for ``help()``, of the functions that the core's table of intrinsics gives to the namespace T.
 
 The types of arguments and results follow from that table (``src/ir/intrinsics.def``). What a function computes, and the
 names of its arguments where they are more than three, stand here.

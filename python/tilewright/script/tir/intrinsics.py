@@ -199,7 +199,7 @@ def buffer_store(buffer: Any, value: Any, indices: Any, predicate: Any = None) -
 
     Args:
         buffer: what is written.
-        value: of the type of the elements.
+        value: a value of the elements' data type.
         indices: one for each dimension; the last one may be a vector.
         predicate: a vector of bools: the lanes that are written.
     """
@@ -334,7 +334,7 @@ def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str = "") -> Any:
         var: a variable, or its name.
         dom: a Range or (begin, end); None where it has none.
         iter_type: the kind, such as "DataPar" or "CommReduce".
-        thread_tag: of an axis of threads, such as "threadIdx.x".
+        thread_tag: tag of an axis of threads, such as "threadIdx.x".
 
     Returns:
         The IterVar.
@@ -355,7 +355,7 @@ def IterVar(dom: Any, var: Any, iter_type: int, thread_tag: str = "") -> Any:
         dom: a Range; None where it has none.
         var: a variable, or its name.
         iter_type: the number of the kind: 0 data parallel, 1 threads, 2 reduction, 3 ordered, 4 opaque.
-        thread_tag: of an axis of threads, such as "threadIdx.x".
+        thread_tag: tag of an axis of threads, such as "threadIdx.x".
 
     Returns:
         The IterVar.
@@ -661,7 +661,7 @@ def ret(value: Any) -> Any:
     """Returns the value from the function.
 
     Args:
-        value: of the type that the function returns.
+        value: a value of the function's return type.
 
     Returns:
         A call: the statement is ``T.evaluate(T.ret(...))``.
@@ -766,7 +766,7 @@ def call_cpacked_lowered(*args: Any, dtype: Any = None) -> Any:
 
 
 def llvm_lookup_intrinsic_id(name: str) -> Any:
-    """What names an intrinsic of LLVM in a call: its name.
+    """Return the name of an LLVM intrinsic as the argument of a call.
 
     Args:
         name: its name, such as "llvm.x86.avx2.psad.bw".

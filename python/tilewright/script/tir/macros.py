@@ -18,7 +18,7 @@ from tilewright.script.tir.functions import captured, read
 
 
 class Macro:
-    """What @T.macro makes of a function: its text stands where it is called, as a statement.
+    """A function under @T.macro: its text is inserted as a statement where it is called.
 
     The names in a hygienic macro mean what they mean where it is defined; in another one, where it is called. Either
     way the parameters stand for the arguments.

@@ -74,7 +74,7 @@ def dense_varied(parent: Axis, sizes: Any, indptr: Any, idtype: str = "int32") -
         parent: the axis above.
         sizes: ``(length, nnz)``, an upper bound of the coordinates, and the number of positions in all.
         indptr: a parameter of type T.handle, or a buffer of the number of the parent's positions and one more.
-        idtype: of coordinates.
+        idtype: data type of coordinates.
     """
     length, nnz = _sizes("dense_varied", sizes)
     made: Axis = _script.axis_below(parent, length, nnz, None, indptr, None, _index_type("dense_varied", idtype), True)
@@ -88,7 +88,7 @@ def compressed_fixed(parent: Axis, sizes: Any, indices: Any, idtype: str = "int3
         parent: the axis above.
         sizes: ``(length, nnz_cols)``, an upper bound of the coordinates, and how many each position of the parent has.
         indices: a parameter of type T.handle, or a buffer: the coordinates, position by position of the parent.
-        idtype: of coordinates.
+        idtype: data type of coordinates.
         sorted: whether coordinates below one position ascend.
     """
     length, nnz_cols = _sizes("compressed_fixed", sizes)
@@ -105,7 +105,7 @@ def compressed_varied(parent: Axis, sizes: Any, structure: Any, idtype: str = "i
         parent: the axis above.
         sizes: ``(length, nnz)``, an upper bound of the coordinates, and the number of positions in all.
         structure: ``(indptr, indices)``, parameters of type T.handle, or buffers.
-        idtype: of coordinates.
+        idtype: data type of coordinates.
         sorted: whether coordinates below one position ascend.
     """
     length, nnz = _sizes("compressed_varied", sizes)
@@ -132,7 +132,7 @@ def flatten(axes: Sequence[Axis], nnz: Any = None, offsets: Sequence[Any] = (), 
         axes: parents before their children.
         nnz: how many elements there are, as follows from the axes.
         offsets: structure of the axes, which need not be named once more.
-        idtype: of coordinates.
+        idtype: data type of coordinates.
 
     Raises:
         tilewright.ScriptError: `nnz` or `offsets` are not those of the axes ("builder/axis").
@@ -167,9 +167,9 @@ def match_buffer(
     Args:
         param: the parameter, of type T.handle.
         axes: parents before their children.
-        dtype: of an element.
+        dtype: data type of an element.
         extra_storage: elements of the first dimension behind the last one.
-        default_value: of coordinates that the buffer does not hold; by default 0.
+        default_value: value of coordinates that the buffer does not store; by default 0.
     """
     if isinstance(extra_storage, int) and extra_storage < 0:
         raise fail("builder/axis", f"extra_storage is {extra_storage}", "it is a number of elements, 0 or more")
@@ -188,9 +188,9 @@ def alloc_buffer(
 
     Args:
         axes: parents before their children.
-        dtype: of an element.
-        scope: which memory: global, local, ...
-        default_value: of coordinates that the buffer does not hold; by default 0.
+        dtype: data type of an element.
+        scope: memory scope: global, local, ...
+        default_value: value of coordinates that the buffer does not store; by default 0.
         extra_storage: 0.
     """
     if extra_storage:

@@ -75,7 +75,7 @@ def _bound(name: str, value: Any) -> Any:
 
 
 def _let(parser: Parser, name: str, value: Any) -> Any:
-    """What `name = value` binds: what has a place of its own is named, other expressions are computed there."""
+    """Bind `name = value`: values with their own storage get the name, other expressions are computed there."""
     if isinstance(value, Frame):
         return _bound(name, value.open())
     if isinstance(value, list | tuple):
@@ -417,7 +417,7 @@ def _visit_expr(parser: Parser, node: ast.Expr) -> None:
 
 
 def statement(parser: Parser, value: Any) -> None:
-    """What an expression that stands alone does."""
+    """Run an expression that is a statement."""
     if value is None or isinstance(value, str):
         return
     if isinstance(value, Frame):

@@ -14,7 +14,7 @@ remove_global_func = named_functions.remove
 
 
 def _shipped(name: str = "meta_schedule.") -> Mapping[str, Callable[..., Any]]:
-    """What has a name without being registered: parts of the search, which is loaded for them alone."""
+    """Functions with names that are not registered: parts of the search, which is imported only for them."""
     if "meta_schedule." not in name:
         return {}
     from tilewright.meta_schedule.derived import SHIPPED

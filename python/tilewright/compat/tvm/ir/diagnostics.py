@@ -34,7 +34,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class DiagnosticContext:
-    """What a renderer gets: TVM reports the first mistake of a script."""
+    """The argument of a renderer: TVM reports the first error of a script."""
 
     diagnostics: list[Diagnostic]
 

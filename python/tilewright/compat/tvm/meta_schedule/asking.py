@@ -22,7 +22,7 @@ def call_derived(component: Any, method: str, *args: Any) -> Any:
 
 
 def initialize(self: Any, context: Any) -> None:
-    """What TVM calls `_initialize_with_tune_context`."""
+    """Implement TVM's `_initialize_with_tune_context` by `initialize`."""
     self.initialize(context)
 
 

@@ -42,7 +42,7 @@ class Seconds(float):
 
 
 class TuningRecord(own.TuningRecord):
-    """What a candidate took."""
+    """A tuning record whose seconds are numbers with an attribute `value`."""
 
     @property
     def run_secs(self) -> Any:

@@ -103,7 +103,7 @@ class PySearchStrategy:
         raise NotImplementedError
 
     def notify_runner_results(self, measure_candidates: Any, results: Any) -> None:
-        """What measurements gave."""
+        """Receive the results of measurements."""
         raise NotImplementedError
 
     def clone(self) -> Any:

@@ -45,7 +45,7 @@ def _give(generator: _core.SpaceGenerator, **parts: Parts) -> None:
 
 
 class _Named:
-    """What generators have under TVM's names."""
+    """Attributes of space generators under TVM's names."""
 
     schedule_rules: Any
     mutators: Any
@@ -70,7 +70,7 @@ class _Named:
 
 
 class _Native(_Named):
-    """What those of Tilewright have besides."""
+    """Additional attributes of Tilewright's space generators."""
 
     _initialize_with_tune_context = initialize
 

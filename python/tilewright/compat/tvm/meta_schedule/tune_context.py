@@ -30,7 +30,7 @@ class TuneContext(own.TuneContext):
 
     @property
     def target(self) -> Any:
-        """What the program is compiled for."""
+        """Return the target of the program."""
         target = _TARGET.__get__(self)
         return None if target is None else TargetAsTVM(target)
 

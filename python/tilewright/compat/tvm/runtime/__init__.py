@@ -47,7 +47,7 @@ __all__ = [
 
 
 class DataTypeCode(enum.IntEnum):
-    """What kind of number a data type is, as DLPack counts."""
+    """Codes of the kinds of data types, as in DLPack."""
 
     INT = 0
     UINT = 1

@@ -19,7 +19,7 @@ class Device(devices.Device):
 
     @property
     def device_name(self) -> str | None:
-        """What the driver calls it."""
+        """Return the driver's name of the device."""
         listed = {"opencl": _core.opencl_devices, "cuda": _core.cuda_devices}.get(self.kind, list)()
         return listed[self.device_id].split("\n")[0] if self.device_id < len(listed) else None
 

@@ -104,8 +104,8 @@ def column_part_hyb(
     """Rows of a matrix in buckets, for each of equal parts of its columns: hyb(c, k).
 
     Args:
-        num_rows: of the matrix.
-        num_cols: of the matrix.
+        num_rows: number of rows of the matrix.
+        num_cols: number of columns of the matrix.
         indptr_nd: offsets of the rows, (num_rows + 1,).
         indices_nd: columns of the nonzeros.
         num_col_parts: the number of parts.

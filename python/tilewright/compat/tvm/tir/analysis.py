@@ -53,7 +53,7 @@ def undefined_vars(node: Any, defs: Sequence[Any] | None = None) -> list[Any]:
 
 
 def get_block_access_region(block: Any, buffer_var_map: Mapping[Any, Any]) -> list[list[Any]]:
-    """What a block reads, writes, and uses by its pointer, the latter whole."""
+    """Return the regions that a block reads and writes, and the buffers that it uses by pointer, as a whole."""
     reads, writes, opaque = _core.block_access_region(block)
     whole = []
     for variable in opaque:
@@ -63,7 +63,7 @@ def get_block_access_region(block: Any, buffer_var_map: Mapping[Any, Any]) -> li
 
 
 def get_block_read_write_region(block: Any, buffer_var_map: Mapping[Any, Any]) -> list[list[Any]]:
-    """What a block may read and what it may write: what it uses by pointers is in both."""
+    """Return the regions that a block may read and may write; buffers used by pointer are in both."""
     reads, writes, opaque = get_block_access_region(block, buffer_var_map)
     return [reads + opaque, writes + opaque]
 
@@ -180,7 +180,7 @@ def assert_pure_function(func: Any) -> bool:
     """Whether a function is pure; raises where it is not.
 
     Raises:
-        AssertionError: it changes memory of its caller, or calls what has an effect.
+        AssertionError: the function changes memory of its caller, or calls a function with an effect.
     """
     effect = _effect_of(func)
     assert not effect, f"the function is not pure: {effect}"
@@ -188,7 +188,7 @@ def assert_pure_function(func: Any) -> bool:
 
 
 def _effect_of(func: Any) -> str:
-    """What a function does to the world, "" where that is nothing."""
+    """Return a description of a function's effect, or ""."""
     own: set[Any] = set()
     found: list[str] = []
 

@@ -11,7 +11,7 @@ __all__ = ["BlockDependenceInfo"]
 
 
 class BlockDependenceInfo(metaclass=Renamed):
-    """What the blocks of a module depend on."""
+    """The dependences between the blocks of a module."""
 
     node = _core.ScheduleState
 

@@ -103,7 +103,7 @@ setattr(PrimExpr, "equal", _equal)  # noqa: B010
 
 
 class CallEffectKind(enum.IntEnum):
-    """What a call does beside giving a value."""
+    """Kinds of effects of a call."""
 
     ExprAnnotation = 0
     Pure = 1

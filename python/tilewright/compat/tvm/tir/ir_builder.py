@@ -95,7 +95,7 @@ class IRBuilder:
         self.emit(around(self._close()))
 
     def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
-        """What follows carries the attribute."""
+        """Give the following statements an attribute."""
         if isinstance(node, str):
             node = _core.StringImm(node)
         if isinstance(value, str):
@@ -124,11 +124,11 @@ class IRBuilder:
         return self._body(lambda body: _core.While(condition, body))
 
     def if_scope(self, cond: Any) -> Any:
-        """What happens where the condition holds."""
+        """Open the branch for a true condition."""
         return self._body(lambda body: _core.IfThenElse(cond, body, None))
 
     def else_scope(self) -> Any:
-        """What happens where the condition of the `if_scope` just before does not hold."""
+        """Open the branch for a false condition of the `if_scope` just before."""
         before = self._open[-1]
         if not before or not isinstance(before[-1], _core.IfThenElse) or before[-1].else_case is not None:
             raise RuntimeError("else_scope can only follow an if_scope")

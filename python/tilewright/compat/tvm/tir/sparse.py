@@ -103,7 +103,7 @@ class FusedAxis:
 
     Attributes:
         group: the axes.
-        index: which one of them.
+        index: position of the argument.
     """
 
     group: Sequence[Any]

@@ -15,7 +15,7 @@ __all__ = ["LocalRunner", "LocalRunnerFuture", "default_alloc_argument", "defaul
 
 
 def _evaluate(function: Any, module: Any, *args: Any) -> Any:
-    """What a function for TVM measures, or one of that name."""
+    """Return the measurements of a function that takes TVM's modules, or of the registered function with that name."""
     return resolved(function, local_runner.SHIPPED)(seen(module), *args)
 
 

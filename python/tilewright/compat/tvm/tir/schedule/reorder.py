@@ -39,7 +39,7 @@ def _skips_values(total: Any) -> bool:
 
 
 def _about(condition: Any, loops: dict[Any, Any]) -> Any:
-    """What a condition says of these loops alone; what it says of loops around them is the same for all of them."""
+    """Return the part of a condition that depends only on these loops; outer loops do not change its result."""
     if isinstance(condition, ir.And):
         a, b = _about(condition.a, loops), _about(condition.b, loops)
         return a if b is None else b if a is None else ir.And(a, b)

@@ -31,7 +31,7 @@ def checked_debug_mask(mask: str | int) -> None:
 
 
 class CachedFlags(NamedTuple):
-    """What TVM's schedules keep of each block."""
+    """The properties that TVM's schedules store for each block."""
 
     affine_binding: bool
     region_cover: bool
@@ -39,7 +39,7 @@ class CachedFlags(NamedTuple):
 
 
 class StateAsTVM:
-    """What a schedule knows, and what TVM's tests ask beside it."""
+    """The state of a schedule, with the properties that TVM's tests use."""
 
     def __init__(self, state: _core.ScheduleState) -> None:
         self._state = state
@@ -48,7 +48,7 @@ class StateAsTVM:
         return getattr(self._state, name)
 
     def _get_cached_flags(self, block_sref: Any) -> CachedFlags:
-        """What is known of a block."""
+        """Return the properties of a block."""
         flags = self._state.get_block_flags(block_sref)
         return CachedFlags(flags.affine_binding, flags.region_cover, flags.stage_pipeline)
 
@@ -58,7 +58,7 @@ class ScheduleAsTVM(_core.Schedule):
 
     @property
     def state(self) -> Any:
-        """What it knows."""
+        """Return the state of the schedule."""
         return StateAsTVM(_core.Schedule.state.__get__(self))
 
 

@@ -12,7 +12,7 @@ __all__ = ["CachedFlags", "ScheduleDebugMask", "ScheduleState"]
 
 
 class ScheduleDebugMask(enum.IntEnum):
-    """What TVM checks after each step; a Tilewright schedule is always checked."""
+    """Checks that TVM runs after each step; a Tilewright schedule always runs them."""
 
     VERIFY_SREF_TREE = 1
     VERIFY_CACHED_FLAGS = 2
@@ -25,5 +25,5 @@ class ScheduleState(metaclass=Renamed):
 
     @staticmethod
     def make(mod: Any, *, debug_mask: str | int = "none", enable_check: bool = True) -> Any:
-        """What a schedule of the function or module knows."""
+        """The state of a schedule of a function or module."""
         return Schedule.make(mod, debug_mask=debug_mask, enable_check=enable_check).state

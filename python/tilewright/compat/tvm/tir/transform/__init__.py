@@ -96,7 +96,7 @@ def Simplify() -> Pass:
 
 
 def RemoveNoOp() -> Pass:
-    """What changes nothing goes."""
+    """Remove statements without effect."""
     return function_pass("RemoveNoOp", without_no_ops)
 
 
@@ -178,7 +178,7 @@ def __getattr__(name: str) -> Any:
 
 
 def SkipAssert() -> Pass:
-    """What stands below assertions, without them."""
+    """Return the statement inside assertions, without these."""
     return _rewritten(lambda node: node.body if isinstance(node, ir.AssertStmt) else None)
 
 

@@ -25,7 +25,7 @@ def branches_lane_by_lane(stmt: Any) -> Any:
 
 
 def _distributed(loop: Any, stmt: Any) -> Any:
-    """What the loop does with the statement, its parts one after the other: iterations are independent."""
+    """Distribute the loop over the parts of the statement; its iterations are independent."""
     var = loop.loop_var
     if not _branches(stmt, var):
         return ir.For(var, loop.min, loop.extent, loop.kind, None, loop.annotations, stmt)

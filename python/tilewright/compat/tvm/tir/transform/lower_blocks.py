@@ -84,7 +84,7 @@ class OpaqueBlocks:
 
 
 def _with_pragmas(annotations: Any, body: Any, var: Any = None) -> Any:
-    """What annotations say to later passes, as attributes around the statement."""
+    """Return the statement inside attributes that pass annotations on to later passes."""
     for key, value in sorted(annotations.items(), reverse=True):
         if key.startswith("pragma_"):
             body = ir.AttrStmt(var if var is not None else _core.const(0), key, _as_expr(value), body)

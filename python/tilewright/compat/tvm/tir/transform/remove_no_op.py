@@ -18,7 +18,7 @@ from tilewright.compat.tvm.tir.transform.statements import in_a_row, is_no_op, w
 
 
 def _evaluated(*values: Any) -> Any:
-    """What evaluating the values does: nothing, but for calls that have an effect."""
+    """Return a statement that evaluates those values whose calls have an effect."""
     return in_a_row([ir.Evaluate(value) for value in values if _core.has_effect(value)])
 
 

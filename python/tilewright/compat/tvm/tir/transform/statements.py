@@ -1,4 +1,4 @@
-"""What passes in Python share: statements with others in the place of those directly inside of them."""
+"""Replace the statements directly inside a statement; shared by the passes that are written in Python."""
 
 from __future__ import annotations
 
