@@ -132,8 +132,8 @@ class ByNonzeros:
     """Formulas of a rule for some nonzeros.
 
     Attributes:
-        keys: one for each axis, proved to be in range: expressions or integers.
-        coordinates: of axes that store one other than their key, else None.
+        keys: key of each axis, proved to be in range: an expression or an integer.
+        coordinates: coordinate of each axis that stores one other than its key; None for the others.
 
     Raises:
         NotByNonzeros: There are none.
@@ -257,9 +257,9 @@ def _kernel_of(formula: ir.Expr, variables: Sequence[ir.Var], types: Sequence[st
     """Return the kernel that evaluates a formula.
 
     Args:
-        formula: of integers.
-        variables: that occur in it.
-        types: of their arrays; "" for a variable that is one number.
+        formula: an integer formula.
+        variables: the variables in it.
+        types: data types of the variables' arrays; "" for a variable that is a number.
     """
     key = (str(formula), formula.dtype, *types)
     if key not in _kernels:

@@ -50,13 +50,13 @@ class StoredAxis:
 
 @dataclass(frozen=True, eq=False)
 class StoredPart:
-    """What a rule has made of the nonzeros that it takes.
+    """The stored form of the nonzeros that a rule takes.
 
     Attributes:
         rule: the rule.
-        axes: by name, outermost first.
-        source: for each stored element the position of the nonzero that it is, -1 for padding.
-        coordinates: of all nonzeros, along each dimension of the tensor.
+        axes: axes by name, outermost first.
+        source: for each stored element, the position of its nonzero, or -1 for padding.
+        coordinates: coordinates of all nonzeros, along each dimension of the tensor.
     """
 
     rule: FormatRewriteRule
@@ -91,10 +91,10 @@ class ConvertedStructure:
     """A structure in another format: one part for each rule.
 
     Attributes:
-        parts: in the order of the rules.
-        nnz: of the original structure.
-        shape: of the tensor.
-        seconds: what the conversion has cost.
+        parts: parts in the order of the rules.
+        nnz: number of nonzeros of the original structure.
+        shape: shape of the tensor.
+        seconds: seconds of the conversion.
     """
 
     parts: tuple[StoredPart, ...]
@@ -106,7 +106,7 @@ class ConvertedStructure:
         """Return the stored elements of each part: a gather, 0 for padding.
 
         Args:
-            values: of the nonzeros in row-major order, (nnz,).
+            values: values of the nonzeros in row-major order, (nnz,).
         """
         values = self._checked(values, self.nnz)
         return [gathered(values, part.source) for part in self.parts]
@@ -172,10 +172,10 @@ def convert_structure(
     """Convert a structure: rules divide its nonzeros among them.
 
     Args:
-        rules: of one format, or of several that are composed.
-        shape: of the tensor.
-        coordinates: of the nonzeros, along each dimension, in row-major order.
-        indptr: of a matrix, where it is known: nonzeros of row i are at indptr[i] to before indptr[i + 1].
+        rules: rules of one format, or of several that are composed.
+        shape: shape of the tensor.
+        coordinates: coordinates of the nonzeros, along each dimension, in row-major order.
+        indptr: offsets of a matrix, if known: row i has the nonzeros from indptr[i] to before indptr[i + 1].
 
     Raises:
         tilewright.ArgumentError: Coordinates are out of range, not in row-major order, or contradict `indptr`; a
@@ -204,12 +204,12 @@ def convert_validated(
     """Convert a structure whose coordinates and offsets have been validated (:func:`convert_structure`).
 
     Args:
-        rules: of one format, or of several that are composed.
-        shape: of the tensor.
-        coordinates: of the nonzeros. Rules that are filled by rows (:mod:`tilewright.sparse.fill`) read only the last
-            ones where `indptr` is given.
-        indptr: of a matrix, or None.
-        start: when the conversion began, for what it has cost.
+        rules: rules of one format, or of several that are composed.
+        shape: shape of the tensor.
+        coordinates: coordinates of the nonzeros. Rules that are filled by rows (:mod:`tilewright.sparse.fill`) read
+            only the columns if `indptr` is given.
+        indptr: offsets of a matrix, or None.
+        start: time at which the conversion began, for its seconds.
     """
     count = len(coordinates[0])
     if (parts := _of_whole_rows(rules, shape, coordinates, indptr)) is not None:

@@ -43,7 +43,7 @@ class DecomposedProgram:
     Attributes:
         function: the program. Its parameters are those of the original one without the tensor, followed for each rule
             by what :meth:`arguments` returns.
-        rules: that it was decomposed by.
+        rules: rules by which it was decomposed.
         tensor: the buffer of the original program that is stored in other formats.
     """
 
@@ -113,8 +113,8 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
 
     Args:
         func: the program. Iterations access the tensor by their own variables, and are not nested.
-        name: of the tensor.
-        rules: which divide its nonzeros among them.
+        name: name of the tensor.
+        rules: rules that divide its nonzeros among them.
 
     Raises:
         tilewright.ArgumentError: The program has no such tensor, or accesses it in another way; or an axis of a rule
@@ -172,13 +172,13 @@ def _declaring(body: Any, root: ir.Block | None, declared: dict[str, list[Any]])
 
 
 def _axes_of(rule: FormatRewriteRule) -> tuple[Any, ...]:
-    """What makes up the arrays of a rule."""
+    """Return a key of the arrays of a rule: its name and its axes."""
     return rule.name, rule.axes
 
 
 def _required_sizes(tensor: ir.Buffer, rules: Sequence[FormatRewriteRule]) -> list[list[Any]]:
-    """What calls have to keep so that the coordinates of a format are coordinates of the tensor: conditions on lengths
-    of its axes, messages and hints. Rules without a shape still say how far the keys of dense axes go.
+    """Return the conditions of calls under which the coordinates of a format are coordinates of the tensor: conditions
+    on lengths of its axes, messages and hints. Rules without a shape still limit the keys of dense axes.
 
     Raises:
         tilewright.ArgumentError: The tensor has another shape ("sparse/shape").
@@ -239,7 +239,7 @@ class _Coordinate:
         axis: the name of the axis that stores it, or None: there is an array for all stored elements.
         keys: the axes whose keys alone it is made of: itself, or quotient and remainder; different keys, different
             coordinates. Empty where other coordinates are part of it.
-        divisor: of quotient and remainder, else 0.
+        divisor: divisor of quotient and remainder, or 0.
         rank: the rank of a row from the keys, where a list says which row has it (`formula` is None), or None.
     """
 
@@ -562,8 +562,8 @@ class _Format:
 
 
 def _coordinates(rule: FormatRewriteRule, dimensions: int) -> list[_Coordinate]:
-    """What the index map says of the coordinates, applied to variables; where it asks for more than these, each axis is
-    looked at by itself."""
+    """Return the coordinates from the index map, applied to variables; if the map reads more than these, each axis is
+    analyzed separately."""
     names = ["row", "column"] if dimensions == 2 else [f"x{d}" for d in range(dimensions)]
     variables = [ir.Var(name, "int64") for name in names]
     place, length, position = (ir.Var(name, "int64") for name in ("place", "length", "position"))
@@ -640,7 +640,7 @@ class _AnyNonzero(RowNonzero):
 
     def __init__(self, coordinates: Sequence[Any], place: Any, length: Any, position: Any) -> None:
         row = coordinates[0] if len(coordinates) == 2 else ir.Var("row", "int64")
-        #: what the ranks of rows that the map asks for are called
+        #: variables of the ranks of rows that the map reads
         self.ranks: list[ir.Var] = []
         super().__init__((row, coordinates[-1], place, length, position, ir.Var("longest", "int64")), self._new_rank)
         self.coordinates = tuple(coordinates)

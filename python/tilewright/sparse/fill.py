@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST_VARIED = 2
 
 
-#: what an index map may use of a nonzero
+#: properties of a nonzero that an index map may use
 FACTS = ("row", "column", "place", "length", "position", "longest")
 
 
@@ -250,13 +250,13 @@ def fill(
     """Return where each stored element comes from, -1 for padding, and its column, 0 for padding.
 
     Args:
-        by_rows: of the rule.
-        indptr: of the rows.
-        columns: of the nonzeros, of the type of `indptr`.
+        by_rows: the rule, by rows.
+        indptr: offsets of the rows.
+        columns: columns of the nonzeros, with the data type of `indptr`.
         tables: ranks of rows, and offsets: of the rows along an axis that cuts them, or of varied axes.
-        rows: from which nonzeros are taken, in the order in which they are stored; None for all.
-        longest: the largest length of a row, where the index map asks.
-        count: of the stored elements.
+        rows: rows from which nonzeros are taken, in the order in which they are stored; None for all.
+        longest: the largest length of a row, if the index map reads it.
+        count: number of stored elements.
     """
     ranks, starts = tables
     dtype = columns.dtype

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 _Given = ParamSpec("_Given")
-#: what index maps, conditions, and keys of ranks may use
+#: properties that index maps, conditions, and keys of ranks may use
 FACTS_OF_NONZEROS = (
     *("shape", "coordinates", "position", "row", "column", "place", "length", "longest"),
     *("rank", "strip_rank", "among"),
@@ -45,11 +45,11 @@ class FormatAxis:
     """One axis of a format. The index map says for each nonzero the key along it, and perhaps a coordinate.
 
     Attributes:
-        name: of the axis.
+        name: name of the axis.
         kind: ``"dense"``: as many positions below each of the parent's as `extent`, the key is one of them.
             ``"varied"``: as many as the largest key below the parent's position needs. ``"compressed"``: one for each
             key that occurs, in ascending order.
-        extent: of a dense axis.
+        extent: extent of a dense axis.
         parent: the name of the axis below whose positions this one stands; None: the axis before it.
     """
 
@@ -80,8 +80,8 @@ def compressed(name: str) -> FormatAxis:
 
 
 class Rows:
-    """What the key of a rank may be made of: for each fiber of the last dimension (row of a matrix) its number, and how
-    many nonzeros it has."""
+    """Inputs of a rank's key: for each fiber of the last dimension (row of a matrix), its number and its number of
+    nonzeros."""
 
     def __init__(self, count: int, length: Array) -> None:
         self._count, self.length = count, length
@@ -96,16 +96,16 @@ class Rows:
 
 
 class Nonzeros:
-    """What index maps and conditions are made of, for each nonzero of a sorted tensor, in row-major order.
+    """Inputs of index maps and conditions, for each nonzero of a sorted tensor, in row-major order.
 
     Attributes:
-        shape: of the tensor.
-        coordinates: along each dimension.
-        position: of the nonzero among those of the tensor, from 0.
-        row: the number of its fiber: all coordinates but the last, in row-major order.
-        column: its last coordinate.
-        place: which one in its row it is, from 0.
-        length: how many nonzeros its row has.
+        shape: shape of the tensor.
+        coordinates: coordinates along each dimension.
+        position: position among the nonzeros of the tensor, from 0.
+        row: number of the fiber: all coordinates but the last, in row-major order.
+        column: the last coordinate.
+        place: position among the nonzeros of the row, from 0.
+        length: number of nonzeros in the row.
         longest: the largest length, at least 1.
     """
 
@@ -194,17 +194,17 @@ class FormatRewriteRule:
     row's length, the place in the row, ranks of rows, and ranks of columns in a strip.
 
     Attributes:
-        name: of the format.
-        axes: outermost first.
-        index_map: from :class:`Nonzeros` to one key for each axis; a pair of key and coordinate where the axis stores
-            coordinates. A compressed axis stores its keys by itself. The map must be a bijection on the nonzeros that
-            the rule takes: no two of them get the same position.
-        conditions: which nonzeros the rule takes: one after another, each of what is left; places and lengths are
-            counted again.
+        name: name of the format.
+        axes: axes, outermost first.
+        index_map: function from :class:`Nonzeros` to one key for each axis; a pair of key and coordinate if the axis
+            stores coordinates. A compressed axis stores its keys by itself. The map must be one to one on the nonzeros
+            that the rule takes: no two of them may have the same position.
+        conditions: conditions on the nonzeros that the rule takes. Each is applied to the nonzeros that the ones before
+            have left, with places and lengths counted again.
         disjoint_rows: the name of a group. No two rules of one group take nonzeros of the same row of a matrix:
             programs rely on it, and conversions check it. "" for none.
-        shape: of the tensors that the rule is for; None for any. Programs over the format and conversions to it refuse
-            others.
+        shape: shape of the tensors that the rule is for; None for any. Programs over the format and conversions to it
+            refuse other shapes.
 
     Raises:
         tilewright.ArgumentTypeError: The axes are no axes ("sparse/rules").
@@ -217,7 +217,7 @@ class FormatRewriteRule:
     conditions: tuple[Callable[[Nonzeros], Any], ...] = ()
     disjoint_rows: str = ""
     shape: tuple[int, ...] | None = None
-    #: of a rule that a function has made: the function, its arguments, and which of its rules this is
+    #: for a rule that a function made: the function, its arguments, and the number of the rule among its rules
     _origin: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-#: of values
+#: data types of values
 DTYPES = ("float32", "float64")
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """What it has cost to convert the structure and the values of a matrix.
+    """The costs of converting the structure and the values of a matrix.
 
     Attributes:
         format: what to, such as ``"csr"``.
@@ -96,7 +96,7 @@ class Matrix:
         """Return a matrix of the same structure with other values; what the structure was converted to is kept.
 
         Args:
-            values: of the shape and order of the values of this one.
+            values: new values, with the shape and order of the present ones.
             copy: take a copy. Otherwise products see later changes of the array.
         """
         return Matrix(self.structure, _values(values, copy))
@@ -211,10 +211,10 @@ def from_torch(tensor: Any, *, sorted: bool | None = None, unique: bool | None =
     Products see later changes of the tensor's values. The structure is validated now, and must not change in place.
 
     Args:
-        tensor: of layout sparse_csr, sparse_csc, sparse_bsr or sparse_coo, of float32 or float64.
+        tensor: tensor of layout sparse_csr, sparse_csc, sparse_bsr or sparse_coo, with float32 or float64 values.
         sorted: True demands that the indices of each row ascend; None observes it.
         unique: True demands that no nonzero occurs twice; None observes it where indices are sorted.
-        copy: as in :func:`from_scipy`.
+        copy: see :func:`from_scipy`.
 
     Raises:
         tilewright.ArgumentError: It has another layout, type or device, records gradients, or its arrays are damaged.

@@ -138,7 +138,7 @@ def sddmm(a: Matrix, x: Dense, y: Dense) -> Matrix:
     multiplication). The values of `a` take no part.
 
     Args:
-        a: whose structure says which elements; one that is not in CSR is converted first.
+        a: matrix whose structure selects the elements; if not in CSR, it is converted first.
         x: (m, k), contiguous, of the type of `a`.
         y: (n, k), contiguous, of the type of `a`.
 

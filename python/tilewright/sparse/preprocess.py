@@ -1,4 +1,4 @@
-"""What of a sparse program depends on its structure alone, as a function of its own (SparseTIR, section 3.2).
+"""Split the part of a sparse program that depends only on its structure into its own function (SparseTIR, section 3.2).
 
 Statements at the top of a function whose blocks or iterations are annotated ``preprocess`` (copies into a format,
 positions that are searched for) may run once for many calls. Buffers in which they keep results become parameters.
@@ -145,7 +145,7 @@ def _is_annotated(statement: Any) -> bool:
 
 
 def _buffers(statement: Any) -> set[ir.Buffer]:
-    """What a statement reads or writes."""
+    """Return the buffers that a statement reads or writes."""
     found: set[ir.Buffer] = set()
 
     def look(node: Any) -> None:

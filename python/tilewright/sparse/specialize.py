@@ -32,10 +32,10 @@ def specialize_buffer(
 
     Args:
         func: a program over arrays: iterations are lowered.
-        name: of a buffer behind a parameter, which the program only reads.
-        formula: from the indices of an element to its value, such as ``lambda p: (p * 2,)``. Nothing checks that the
-            elements were these.
-        inner: of an array of one dimension that stores rows of so many elements: the formula takes the row and the
+        name: name of a parameter's buffer that the program only reads.
+        formula: function from the indices of an element to its value, such as ``lambda p: (p * 2,)``. The elements are
+            not compared with these values.
+        inner: length of the rows that a one-dimensional array stores: the formula then takes the row and the
             position in it, ``lambda i, j: (i + j,)``. Or a function from the index of an element to a list of what the
             formula takes.
 

@@ -57,7 +57,7 @@ class Structure:
     sorted: bool | None = None
     unique: bool | None = None
     validation_seconds: float = field(default=0.0, init=False)
-    #: what operators have converted it to, with where each stored element comes from
+    #: conversions by operators, with the source of each stored element
     _formats: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -76,9 +76,9 @@ def _holds(
     """For which rows a condition holds; None where it is about nonzeros.
 
     Args:
-        condition: of a rule.
+        condition: condition of a rule.
         nonzeros: all of them.
-        lengths: of the rows, as far as earlier conditions have left them.
+        lengths: number of nonzeros of each row that earlier conditions have left.
         always: conditions that are proved to hold for all nonzeros, or not, by their identity.
     """
     try:
