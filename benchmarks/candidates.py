@@ -35,7 +35,7 @@ TARGET = {"kind": "llvm", "mcpu": "znver4", "num-cores": 1}
 
 
 class Side:
-    """What differs between the two."""
+    """The parts of the benchmark that differ between Tilewright and its peer."""
 
     def __init__(self, *, peer: bool) -> None:
         if peer:
@@ -134,7 +134,7 @@ def spent(helpers: dict[str, tuple[str, float]]) -> dict[str, float]:
 
 
 def measured(trials: int) -> None:
-    """What a session of tw.tune spends on each candidate."""
+    """Measure the time that a session of tw.tune spends on each candidate."""
     import tilewright as tw
     from tilewright.testing import workloads
 
@@ -161,7 +161,7 @@ def resident() -> float:
 
 
 def memory(many: int) -> None:
-    """What a search keeps of its candidates."""
+    """Measure the memory that a search keeps for its candidates."""
     from tilewright import _core
     from tilewright import meta_schedule as ms
     from tilewright.testing import workloads

@@ -1,4 +1,4 @@
-"""What it costs to convert a matrix in CSR to other formats (tw.sparse.convert_structure and convert_values).
+"""Costs of converting a CSR matrix to other formats (tw.sparse.convert_structure and convert_values).
 
     python benchmarks/conversions.py                           all structures, on one thread
     python benchmarks/conversions.py mdual rmat16 --threads 2

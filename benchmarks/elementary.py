@@ -94,7 +94,7 @@ def error(got: np.ndarray, arguments: list[np.ndarray], exact: Callable[..., Any
 
 
 def peers(name: str, inputs: list[np.ndarray]) -> dict[str, tuple[Callable[[], object], np.ndarray]]:
-    """What else computes it, and where its results go."""
+    """Return the peers' calls, and the arrays of their results."""
     found: dict[str, tuple[Callable[[], object], np.ndarray]] = {}
     numpy = getattr(np, NUMPY.get(name, name), None)
     if numpy is not None:

@@ -1,4 +1,4 @@
-"""What Tilewright itself costs: importing it, calling a kernel, compiling one.
+"""Overheads of Tilewright itself: importing it, calling a kernel, compiling one.
 
     python benchmarks/overheads.py
 

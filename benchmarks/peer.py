@@ -36,7 +36,7 @@ class Peer:
         return self.process.stdout.readline()
 
     def measure(self, request: object) -> Any:
-        """What the other side's function gives for the request."""
+        """Return the result of the other side's function for a request."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{json.dumps(request)}\n")
         self.process.stdin.flush()

@@ -103,7 +103,7 @@ class Pool:
         return te.create_prim_func([x, result])
 
     def by_hand(self, target: tw.Target) -> tw.Schedule:
-        """What a user of the primitives would write."""
+        """Return the schedule that a user of the primitives would write."""
         sch = tw.Schedule(self.program())
         with contextlib.suppress(tw.Error):
             sch.compute_inline("padded")

@@ -285,7 +285,7 @@ def resident() -> float:
 
 
 class Side:
-    """What differs between the two."""
+    """The parts of the benchmark that differ between Tilewright and its peer."""
 
     def __init__(self, *, peer: bool) -> None:
         if peer:

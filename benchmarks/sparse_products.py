@@ -1,4 +1,4 @@
-"""What benchmarks of products with sparse matrices share: peers, kernels in intrinsics, and the comparison of times.
+"""Shared parts of benchmarks of sparse products: peers, kernels in intrinsics, and the comparison of times.
 
 MKL takes part where build/mkl holds it: `python -m venv build/mkl && build/mkl/bin/pip install --no-deps mkl`.
 """

@@ -1,4 +1,4 @@
-"""What more threads are worth: operators without a schedule, by rules, and PyTorch's, with one thread and with several.
+"""Speed-up by threads: operators without a schedule, with heuristic ones, and PyTorch's, with one thread and several.
 
     python benchmarks/threads.py [--threads 2] [--families C2D GMM] [--full] [--target "llvm -mcpu=x86-64-v3"]
 

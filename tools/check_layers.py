@@ -91,8 +91,8 @@ def check_includes(root: Path) -> Iterator[str]:
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """What is imported from tilewright anywhere but for annotations: the line, and the dotted name of what may be a
-    module or a name in one, without the package's own name; "" for the package itself."""
+    """Yield the imports from tilewright that are not only for annotations: the line, and the dotted name of a module or
+    of a name in one, without the package's own name; "" for the package itself."""
     annotations: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test).split(".")[-1] == "TYPE_CHECKING":

@@ -42,7 +42,7 @@ def cpp_functions(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def header_of(lines: list[str], start: int) -> str:
-    """What stands from line `start` to the first line that ends in an opening brace, on one line."""
+    """Return the lines from `start` to the first one that ends in an opening brace, joined."""
     collected: list[str] = []
     for line in lines[start - 1 :]:
         collected.append(line)

@@ -64,7 +64,7 @@ _ON_NODES = {
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """What users may import from it, in the order of the alphabet."""
+    """Return the names that users may import from a module, sorted."""
     names = [name for name in module.__all__ if not inspect.ismodule(getattr(module, name))]
     if module.__name__ == "tilewright.ir":
         own = ("IRModule", "assert_structural_equal", "load_json", "save_json")

@@ -115,7 +115,7 @@ def docstring(text: str) -> str:
 
 
 def refine(stub: str) -> str:
-    """What nanobind writes, made precise enough for a strict type checker."""
+    """Return nanobind's stub, made precise enough for a strict type checker."""
     stub = re.sub(r"^import tilewright\.ir\n", "", stub, flags=re.MULTILINE)
     stub = stub.replace(
         "import tilewright.task.verification\n", "from tilewright.task.verification import Verification\n"

@@ -173,8 +173,8 @@ def check_asked(
     measure_callbacks: Any,
     max_seconds: Any,
 ) -> None:
-    """What would fail at the first batch, or at each, is reported before anything is written; arguments as of
-    :func:`tune_tasks`."""
+    """Refuse arguments of :func:`tune_tasks` that would fail at the first batch or at each, before anything is
+    written."""
     if not tasks:
         raise ArgumentError.of("tune/no-task", "there is no task to tune", "pass at least one context")
     limits.whole("max_trials_global", max_trials_global, 1)

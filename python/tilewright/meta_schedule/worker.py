@@ -175,7 +175,7 @@ class Worker:
         return self._process[0].child.pid if self._process else None
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], seconds: float) -> Any:
-        """What the function returns there. Starting the process does not count.
+        """Return the result of a function called in the process. The time limit does not include starting the process.
 
         Raises:
             Overdue: it did not come back in time.
@@ -240,7 +240,8 @@ def serve() -> None:
 
 
 def _limit_memory() -> None:
-    """What asks for more than half of the memory of the machine gets an error, before all others suffer."""
+    """Limit the process to half of the machine's memory, so that an excessive allocation fails without affecting
+    others."""
     half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (half if hard == resource.RLIM_INFINITY else min(half, hard), hard))

@@ -43,7 +43,7 @@ POINTS = 48
 
 @dataclass(frozen=True)
 class Verification:
-    """What :func:`verify` compared, for all functions that a schedule has changed.
+    """The result of :func:`verify`, for all functions that a schedule has changed.
 
     Attributes:
         extent: "full" (all results), "sampled" (some elements of programs that take too long to interpret) or
