@@ -40,7 +40,7 @@ class WorkerFacts:
 
     Attributes:
         name: how messages call it.
-        host: that of its label, "" where it has none.
+        host: the host in its label, or "".
         target: the key of its processor.
         measure, build: its slots; 0 where its versions are others.
         last_seen: the scheduler's time of its last heartbeat.

@@ -139,7 +139,7 @@ class Hosts:
 
         Args:
             worker: its address.
-            facts: of the result.
+            facts: properties of the result.
             times: where its time went.
             compared_with: time on the first host of the incumbent that was timed alternately; 0 if there was none.
         """

@@ -22,9 +22,10 @@ def describe(
     Args:
         task: the program.
         inputs: arrays given by the user.
-        seed: of the random inputs.
+        seed: seed of the random inputs.
         threads: number of threads of kernels.
-        options: of :class:`_core.PipelineOptions`; `steady` has the arguments of :meth:`_core.RaceRules.steady`.
+        options: options of :class:`_core.PipelineOptions`; `steady` has the arguments of
+            :meth:`_core.RaceRules.steady`.
     """
     import numpy as np
 

@@ -53,7 +53,7 @@ class ClusterMeasurer:
     Args:
         cluster: where.
         program: see :func:`describe`.
-        key: of the target.
+        key: key of the target.
         outputs: name, dtype and shape of each output and in-out argument, in their order.
         reduction_length: what the tolerance follows from.
         rounding: by how much more results may differ, by output, once the reference was judged.
@@ -463,7 +463,7 @@ class ClusterMeasurer:
 
         Args:
             job: the candidate.
-            facts: of its result.
+            facts: properties of its result.
             worker: which measured it.
             reference: what the incumbent beside it counts as; 0 if there was none.
         """

@@ -1,4 +1,4 @@
-"""What the unscheduled program computes: results count if the interpreter agrees with them, or a second worker."""
+"""Check the unscheduled program's results: they count if the interpreter agrees with them, or a second worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What runs on a worker. Each function takes bytes and gives bytes: whatever happens is data, and nothing is unpickled
+"""Functions that run on a worker. Each takes bytes and returns bytes: whatever happens is data, and nothing is
+unpickled
 by a session. Build and measure are tasks of their own, so objects go from worker to worker without the session.
 """
 
@@ -109,7 +110,7 @@ def submit_build(cluster: Any, module: bytes, options: bytes, threads: int, time
         cluster: the :class:`~tilewright.cluster.connection.Cluster`.
         module: see :func:`_core.candidate_parts`.
         options: the options of that module.
-        threads: of the kernel, whose processors are left alone.
+        threads: number of the kernel's threads, whose processors are not used by the build.
         timeout: seconds that the build may take.
     """
     what = pack({"job": "", "topic": cluster.topic, "threads": threads, "timeout": timeout})

@@ -63,7 +63,7 @@ def run(address: str, measure: int | None = None, build: int | None = None, name
         address: such as "tcp://host:8786", or "tls://host:8786" with the certificates of Dask's configuration.
         measure: kernels that are measured at a time; by default one for the first worker of a host, else none.
         build: builds at a time; by default one for each processor that is left, at most four.
-        name: of the worker; by default its address.
+        name: name of the worker; by default its address.
 
     Raises:
         tilewright.ArgumentError: it would do nothing; no scheduler can have this address.
