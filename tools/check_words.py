@@ -92,15 +92,21 @@ _CODE = re.compile(
 #: Python whose docstrings say what they are about
 DOCSTRING_FOLDERS = ("python", "benchmarks", "tools", "scripts")
 #: Beginnings of docstrings whose noun is somewhere else: in the name of the function, or in the docstring above.
-NO_NOUN = re.compile(r'^\s*r?"""(?P<words>Of|The same|Likewise|As the|As above|In a|One or)\b')
+NO_NOUN = re.compile(r'^\s*r?"""(?P<words>Of|The same|Likewise|As the|As above|In a|One or|What)\b')
+#: Lines of attributes and arguments whose noun is their name: "seed: of the stream".
+NAME_AS_NOUN = re.compile(r"^\s+(?P<name>[a-z_]+): (?P<words>of|that|whose)\b")
 
 
 def docstrings_without_noun(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the line of each docstring that begins without its noun or verb, and how to begin it."""
+    """Yield the line of each docstring, and of each attribute in one, that begins without its noun or verb, and how to
+    begin it."""
     for number, line in enumerate(text.splitlines(), start=1):
         if match := NO_NOUN.match(line):
             instead = "begin with a verb ('Return the ...') or with what it is"
             yield number, f"a docstring that begins with '{match['words']}' names nothing: {instead}"
+        if match := NAME_AS_NOUN.match(line):
+            name, words = match["name"], match["words"]
+            yield number, f"'{name}: {words} ...' has no noun: repeat it ('{name}: the {name} {words} ...')"
 
 
 def decoded(text: str, is_markdown: bool) -> Iterator[tuple[int, str]]:

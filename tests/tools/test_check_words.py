@@ -50,6 +50,20 @@ def test_the_words_of_the_field_in_other_folders(tree):
     assert finding.startswith("src/ir/a.cc:2: 'Told'")
 
 
+def test_attributes_and_summaries_name_their_noun(tree):
+    args = "    Args:\n        seed: of the numbers.\n        kept: that stay.\n"
+    text = f'def f(seed, kept):\n    """What follows.\n\n{args}    """\n'
+    named = 'def g(seed):\n    """Return it.\n\n    Args:\n        seed: seed of the numbers.\n    """\n'
+    found = list(
+        check_words.check(tree({"python/a.py": text, "python/b.py": named, "src/ir/a.cc": "/// What it is.\n"}))
+    )
+    assert [finding.partition(":")[2] for finding in found] == [
+        "2: a docstring that begins with 'What' names nothing: begin with a verb ('Return the ...') or with what it is",
+        "5: 'seed: of ...' has no noun: repeat it ('seed: the seed of ...')",
+        "6: 'kept: that ...' has no noun: repeat it ('kept: the kept that ...')",
+    ]
+
+
 def test_docstrings_name_what_they_are_about(tree):
     text = 'def f():\n    """Of one task."""\n\n\ndef g():\n    """The same for tasks.\n\n    Of many.\n    """\n'
     named = 'def h():\n    """Return the same number."""\n\n\ndef i():\n    """Official names."""\n'
