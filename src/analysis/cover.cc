@@ -723,7 +723,7 @@ std::optional<Obstacle> why_not_begun_first(const Tree& tree, int from, int bloc
   for (size_t i = 0; i < values.size(); ++i) {
     const Ref<IterVar>& axis = realize.block->iter_vars[i];
     if (is_reduction_axis(axis) && realize.block->init.defined()) continue;
-    values[i] = ascending(values[i], axis->dom->min, axis->dom->extent, inputs, analyzer);
+    values[i] = ascending(values[i], axis->dom->min, axis->dom->extent, inputs, realize.predicate, analyzer);
   }
   if (!is_one_to_one(values, inputs, realize.predicate, analyzer, &map)) {
     return Obstacle{"the axes of " + quoted(*realize.block) +

@@ -259,8 +259,8 @@ bool join_some(LoopNest& nest, const std::vector<Expr>& values, const std::funct
 }  // namespace
 
 Expr ascending(const Expr& value, const Expr& min, const Expr& extent, const arith::IterDomains& inputs,
-               arith::Analyzer& analyzer) {
-  const auto read = arith::detect_iter_map({value}, inputs, {}, arith::IterMapLevel::kNoCheck, analyzer).indices;
+               const Expr& predicate, arith::Analyzer& analyzer) {
+  const auto read = arith::detect_iter_map({value}, inputs, predicate, arith::IterMapLevel::kNoCheck, analyzer).indices;
   auto falls = [&](const arith::IterSplitExpr& digit) {
     return analyzer.can_prove(lt(digit.scale, zero(digit.scale.dtype())));
   };

@@ -37,9 +37,9 @@ struct LoopNest {
 bool take_digits(LoopNest& nest, const std::function<std::vector<Expr>(const LoopNest&)>& values,
                  const std::function<bool(const Ref<Var>&)>& is_kept, arith::Analyzer& analyzer);
 
-/// The value of an axis over [min, min + extent); of a descending one its mirror image, which identifies elements as
-/// well: iteration maps have no negative scales.
+/// The value of an axis over [min, min + extent) where the predicate holds; of a descending one its mirror image, which
+/// identifies elements as well: iteration maps have no negative scales.
 Expr ascending(const Expr& value, const Expr& min, const Expr& extent, const arith::IterDomains& inputs,
-               arith::Analyzer& analyzer);
+               const Expr& predicate, arith::Analyzer& analyzer);
 
 }  // namespace tilewright::analysis

@@ -520,12 +520,13 @@ class SkippedInitFinder {
     digits.axes = sum.steps;
     std::copy_if(sum.elements.begin(), sum.elements.end(), std::back_inserter(digits.axes),
                  [&](const Axis& axis) { return digits.moves(axis.value); });
+    const Expr predicate = substitute(sum.realize->predicate, nest_.values);
     for (size_t i = sum.steps.size(); i < digits.axes.size(); ++i) {
-      digits.axes[i].value =
-          ascending(digits.axes[i].value, digits.axes[i].min, digits.axes[i].extent, digits.inputs, digits.analyzer);
+      Axis& axis = digits.axes[i];
+      axis.value = ascending(axis.value, axis.min, axis.extent, digits.inputs, predicate, digits.analyzer);
     }
     std::vector<Expr> own, beyond, around(nest_.terms);
-    add_terms(substitute(sum.realize->predicate, nest_.values), own);
+    add_terms(predicate, own);
     around.resize(around.size() - own.size());
     for (auto* terms : {&own, &around}) std::erase_if(*terms, [&](const Expr& term) { return !digits.moves(term); });
     // A term that follows from the domains of the axes holds in every step.
