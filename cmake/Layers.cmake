@@ -1,5 +1,8 @@
 # Layers of src/ that make up libtilewright.so, lowest first. tools/check_layers.py checks who may include whom.
 set(TILEWRIGHT_LIBRARY_LAYERS support target ir script arith analysis sparse interpreter schedule lower runtime codegen search)
+# Those of which less than a twentieth of the library's running time is spent in their own code (docs/decisions/0090): a
+# search runs ir, arith, analysis and schedule, a compilation LLVM, a script the parser in Python.
+set(TILEWRIGHT_COLD_LAYERS script sparse lower codegen search)
 
 # A target cannot be without sources: a layer whose folder has none gets one generated file.
 function(tilewright_or_placeholder variable kind)
@@ -35,7 +38,7 @@ function(tilewright_compile_in_batches target)
   endif()
 endfunction()
 
-# Sources whose own code takes little of any running time: at -O1 they compile in four fifths of the time.
+# Sources whose own code takes little of any running time: at -O1 they compile in two thirds to nine tenths of the time.
 function(tilewright_optimize_less target)
   target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 endfunction()
@@ -51,10 +54,11 @@ function(tilewright_add_layer layer)
     target_compile_definitions(layer_codegen PRIVATE TILEWRIGHT_VERSION="${PROJECT_VERSION}")
     separate_arguments(definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
     target_compile_options(layer_${layer} PRIVATE ${definitions})
-    # What it calls in LLVM takes the time of a compilation.
-    tilewright_optimize_less(layer_codegen)
   elseif(layer STREQUAL search)
     target_link_libraries(layer_${layer} PRIVATE SQLite::SQLite3)
+  endif()
+  if(layer IN_LIST TILEWRIGHT_COLD_LAYERS)
+    tilewright_optimize_less(layer_${layer})
   endif()
   tilewright_compile_in_batches(layer_${layer})
   if(TILEWRIGHT_PCH)
