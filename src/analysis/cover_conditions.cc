@@ -184,15 +184,25 @@ std::optional<Straightened> straightened(const arith::Region& region, size_t dim
     for (size_t d = 0; d < region.size(); ++d) shows |= d != dim && arith::has_multiple(region[d]->min, v);
     if (!shows) return std::nullopt;
   }
-  // One of the own loops is what the sum leaves for it.
-  const auto solved = std::find_if(part->inputs.begin(), part->inputs.end(), [&](const auto& input) {
-    return !uses_var(analyzer.simplify(part->own - cast(part->own.dtype(), input.first)), input.first);
-  });
+  // One of the own loops is what the sum leaves for it, or its negative.
+  const DataType dtype = part->own.dtype();
+  Expr without;
+  bool falls = false;
+  auto is_solved = [&](const auto& input) {
+    const Expr loop_var = cast(dtype, input.first);
+    for (const bool negative : {false, true}) {
+      without = analyzer.simplify(negative ? part->own + loop_var : part->own - loop_var);
+      falls = negative;
+      if (!uses_var(without, input.first)) return true;
+    }
+    return false;
+  };
+  const auto solved = std::find_if(part->inputs.begin(), part->inputs.end(), is_solved);
   if (solved == part->inputs.end()) return std::nullopt;
   const Ref<Var>& loop_var = solved->first;
-  const Expr without = part->own - cast(part->own.dtype(), loop_var);
-  const Ref<Var> sum = var(loop_var->name_hint, part->own.dtype());
-  const VarMap map{{loop_var, cast(loop_var.dtype(), sum - part->rest - without)}};
+  const Ref<Var> sum = var(loop_var->name_hint, dtype);
+  const Expr left = sum - part->rest - without;
+  const VarMap map{{loop_var, cast(loop_var.dtype(), falls ? zero(dtype) - left : left)}};
   Straightened found{region, part->others, bool_imm(true)};
   Expr own_condition = bool_imm(true);
   for (Expr term : conjuncts(condition)) {
@@ -204,13 +214,15 @@ std::optional<Straightened> straightened(const arith::Region& region, size_t dim
     if (arith::uses_inputs(term, part->inputs)) return std::nullopt;
     found.condition = logical_and(found.condition, term);
   }
-  auto own = surely_reached({range(part->own, one(part->own.dtype()))}, part->inputs, own_condition, analyzer);
+  const Expr rising = analyzer.simplify(falls ? zero(dtype) - part->own : part->own);
+  auto reach = surely_reached({range(rising, one(dtype))}, part->inputs, own_condition, analyzer);
   arith::Domains domains;
   for (const auto& [v, range] : part->others) domains.emplace(v, arith::IntSet::of_range(range));
   const arith::IntSet shift = arith::eval_set(part->rest, domains, analyzer);
-  if (!own || !own->front().is_bounded() || !shift.is_bounded()) return std::nullopt;
-  const Expr first = analyzer.simplify(own->front().min + shift.max);
-  const Expr last = analyzer.simplify(own->front().max + shift.min);
+  if (!reach || !reach->front().is_bounded() || !shift.is_bounded()) return std::nullopt;
+  const arith::IntSet& own = reach->front();
+  const Expr first = analyzer.simplify((falls ? zero(dtype) - own.max : own.min) + shift.max);
+  const Expr last = analyzer.simplify((falls ? zero(dtype) - own.min : own.max) + shift.min);
   found.region[dim] = range(sum, region[dim]->extent);
   found.inputs.emplace_back(sum, range(first, analyzer.simplify(last - first + 1)));
   return found;

@@ -1,7 +1,9 @@
 #include "schedule/solve_axes.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
+#include <limits>
 #include <tuple>
 
 #include "analysis/block_facts.h"
@@ -60,8 +62,8 @@ std::optional<std::vector<Scaled>> axes_in(const Block& block, const Expr& index
       axis = axis_number(block, product->a);
       scale = *const_int(product->b);
     }
-    if (axis >= 0 && scale > 0) {
-      scaled.push_back({scale, axis, negative});
+    if (axis >= 0 && scale != 0 && scale != std::numeric_limits<int64_t>::min()) {
+      scaled.push_back({std::abs(scale), axis, negative != (scale < 0)});
     } else if (uses_any_var(term, [&](const Ref<Var>& v) { return axis_number(block, v) >= 0; })) {
       return std::nullopt;
     } else {
@@ -145,9 +147,10 @@ struct Solution {
   IntSet set;
 };
 
-/// An index that is a sum of axes is between `first` and `last` where the last of the axes without a factor is in what
-/// the others leave of it: v0 + v1 where v1 is in [first - v0, last - v0]. Nothing where an axis is reduced, since each
-/// of its steps would run elsewhere.
+/// An index that is a sum of axes is between `first` and `last` where one axis without a factor is in what the others
+/// leave of it: v0 + v1 where v1 is in [first - v0, last - v0], and v0 - v1 where it is in [v0 - last, v0 - first].
+/// Chosen is the last one that is added, or else the last one. Nothing where an axis is reduced, since each of its
+/// steps would run elsewhere.
 std::optional<Solution> solve_by_others(const Block& block, const Expr& index, const Expr& first, const Expr& last,
                                         arith::Analyzer& analyzer) {
   Expr rest;
@@ -156,7 +159,8 @@ std::optional<Solution> solve_by_others(const Block& block, const Expr& index, c
   const Scaled* chosen = nullptr;
   for (const Scaled& each : *scaled) {
     if (!analysis::is_data_parallel(block.iter_vars[each.axis])) return std::nullopt;
-    if (each.scale == 1 && !each.negative && (!chosen || each.axis > chosen->axis)) chosen = &each;
+    auto rank = [](const Scaled& s) { return std::pair(!s.negative, s.axis); };
+    if (each.scale == 1 && (!chosen || rank(each) > rank(*chosen))) chosen = &each;
   }
   if (!chosen) return std::nullopt;
   for (const Scaled& other : *scaled) {
@@ -165,9 +169,10 @@ std::optional<Solution> solve_by_others(const Block& block, const Expr& index, c
     const Expr term = block.iter_vars[other.axis]->var * other.scale;
     rest = other.negative ? rest - term : rest + term;
   }
-  const Expr min = analyzer.simplify(first - rest);
-  const bool is_point = analyzer.can_prove_equal(first, last);
-  return Solution{chosen->axis, is_point ? IntSet::point(min) : IntSet::interval(min, analyzer.simplify(last - rest))};
+  const Expr min = chosen->negative ? rest - last : first - rest, max = chosen->negative ? rest - first : last - rest;
+  IntSet set = IntSet::interval(analyzer.simplify(min), analyzer.simplify(max));
+  if (analyzer.can_prove_equal(first, last)) set = IntSet::point(set.min);
+  return Solution{chosen->axis, std::move(set)};
 }
 
 /// Whether the set holds all values of the axis.

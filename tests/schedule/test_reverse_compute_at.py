@@ -334,6 +334,8 @@ def main(a: T.handle, c: T.handle):
         *(((5, 7), "v0 * 2 + v1", 15, tile) for tile in (1, 2, 4)),
         *(((6, 4), "v0 + v1 * 3 + 2", 17, tile) for tile in (1, 3, 5)),
         *(((4, 3), "v0 - v1 + 2", 6, tile) for tile in (1, 4)),
+        *(((3, 4), "v1 + v0 * -1 + 2", 6, tile) for tile in (1, 4)),
+        ((5, 3), "6 - v0 - v1", 7, 1),
     ],
 )
 def test_a_tile_takes_a_band_of_diagonals(extents, index, rows, tile):
