@@ -340,6 +340,7 @@ void bind_cluster(nb::module_& m) {
         facts["outcome"] = std::string(outcome_name(measured.outcome));
         facts["seconds"] = measured.seconds;
         facts["median"] = measured.median();
+        facts["contender"] = measured.contender;
         facts["noisy"] = measured.noisy;
         facts["rejected"] = measured.rejected;
         facts["incumbent_seconds"] = measured.incumbent_seconds;

@@ -89,9 +89,33 @@ def test_a_kernel_is_built_and_measured(worker: FakeWorker) -> None:
     answer = measured(kernel, incumbent=kernel)
     facts = _core.measured_facts(answer["result"])
     assert facts["outcome"] == "ok" and facts["median"] > 0 and facts["incumbent_seconds"] > 0
-    assert "outputs" not in answer and "object" not in answer
+    assert "outputs" not in answer
     assert answer["host"] == labels.host_text()
     assert {"job": "m", "worker": "tcp://here"} in [message for _, message in worker.events]
+
+
+def slowly() -> Any:
+    """The same program as `scale`, at 64 times the work."""
+
+    @T.prim_func
+    def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
+        for i, j, k in T.grid(64, 96, 64):
+            with T.block("Y"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    Y[vi, vj] = T.float32(0)
+                Y[vi, vj] = Y[vi, vj] + X[vi, vj] * T.float32(0.03125)
+
+    return scale
+
+
+def test_objects_that_may_be_in_the_finals_come_with_their_results(worker: FakeWorker) -> None:
+    fast, slow = built(scale), built(slowly())
+    answer = measured(fast, incumbent=slow)
+    assert answer["object"] == unpack(fast)["object"]
+    answer = measured(slow, incumbent=fast)
+    assert not _core.measured_facts(answer["result"])["contender"]
+    assert "object" not in answer
 
 
 def describe_inputs() -> dict[str, bytes]:
