@@ -64,4 +64,13 @@ double IncumbentTimes::fastest(double now) const {
   return seconds.empty() ? 0 : *std::min_element(seconds.begin(), seconds.end());
 }
 
+void FastestBeside::add(double candidate_seconds, double incumbent_seconds) {
+  share = std::min(share, candidate_seconds / incumbent_seconds);
+  seconds = std::min(seconds, candidate_seconds);
+}
+
+double FastestBeside::now(double incumbent_seconds) const {
+  return std::min(incumbent_seconds, std::max(share * incumbent_seconds, seconds));
+}
+
 }  // namespace tilewright::search

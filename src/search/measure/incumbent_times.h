@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <limits>
 #include <vector>
 
 namespace tilewright::search {
@@ -41,6 +42,23 @@ class IncumbentTimes {
 
   std::deque<Timed> slices_;    ///< in order of time
   double begin_ = 0, end_ = 0;  ///< times of the latest slice, even if it was not kept
+};
+
+/// The fastest correct candidate that was measured beside an incumbent. A session learns of it when the result arrives,
+/// and what was queued before has the old incumbent, so further candidates race against this one meanwhile.
+struct FastestBeside {
+  double share = 1;                                          ///< of the incumbent's seconds at the same time
+  double seconds = std::numeric_limits<double>::infinity();  ///< its own
+
+  void add(double candidate_seconds, double incumbent_seconds);
+  /// What it would take now, by what the incumbent takes now: at most that, and at least its own seconds. The ratio to
+  /// an incumbent that other work slowed down is too low.
+  double now(double incumbent_seconds) const;
+
+  template <class A>
+  void fields(A& a) {
+    a(share, seconds);
+  }
 };
 
 }  // namespace tilewright::search

@@ -59,5 +59,23 @@ TEST(IncumbentTimes, DisturbedSlicesCountWhereThereIsNoOther) {
   EXPECT_EQ(times.median(1.1), 0);
 }
 
+TEST(FastestBeside, FollowsTheIncumbent) {
+  FastestBeside fastest;
+  EXPECT_EQ(fastest.now(2e-3), 2e-3) << "before there is one, the incumbent";
+  fastest.add(3e-3, 2e-3);
+  EXPECT_EQ(fastest.now(2e-3), 2e-3) << "slower than the incumbent";
+  fastest.add(1e-3, 2e-3);
+  EXPECT_EQ(fastest.now(2e-3), 1e-3);
+  EXPECT_EQ(fastest.now(4e-3), 2e-3) << "the host became slower";
+  EXPECT_EQ(fastest.now(1.5e-3), 1e-3) << "its ratio says 0.75 ms, which it never took";
+  EXPECT_EQ(fastest.now(0.5e-3), 0.5e-3);
+}
+
+TEST(FastestBeside, ARatioToADisturbedIncumbentDoesNotCountForLong) {
+  FastestBeside fastest;
+  fastest.add(1e-3, 9e-3);
+  EXPECT_EQ(fastest.now(1.1e-3), 1e-3);
+}
+
 }  // namespace
 }  // namespace tilewright::search

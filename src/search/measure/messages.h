@@ -12,12 +12,13 @@
 
 #include "search/measure/arguments.h"
 #include "search/measure/frame.h"
+#include "search/measure/incumbent_times.h"
 #include "search/measure/outcome.h"
 #include "search/measure/race.h"
 
 namespace tilewright::search {
 
-inline constexpr uint32_t kProtocolVersion = 3;
+inline constexpr uint32_t kProtocolVersion = 4;
 
 enum class MessageKind : uint32_t {
   kHello = 1,
@@ -134,12 +135,14 @@ struct Proceed {
   uint64_t id = 0;
   bool go = false;
   RaceRules rules;
+  FastestBeside fastest;  ///< of those that were measured beside the incumbent of the request
   double best_probe = 0;
 
   template <class A>
   void fields(A& a) {
     a(id, go, best_probe);
     rules.fields(a);
+    fastest.fields(a);
   }
 };
 

@@ -167,6 +167,7 @@ bool MeasurePipeline::Loop::on_checked(Worker& worker, const Frame& frame) {
   proceed.id = reply.id;
   proceed.rules = options_.race;
   proceed.rules.incumbent = worker.job->candidate.is_baseline ? std::numeric_limits<double>::infinity() : incumbent();
+  proceed.fastest = fastest_;
   proceed.best_probe = best_probe_;
   CheckReport& check = worker.job->result.check;
   check = arguments_->check_outputs(&cancel_);
@@ -221,7 +222,7 @@ bool MeasurePipeline::Loop::on_measured(Worker& worker, const Frame& frame) {
   result.noisy = reply.noisy;
   result.rejected = reply.rejected;
   result.incumbent_seconds = reply.incumbent_seconds;
-  if (reply.incumbent_seconds > 0) set_incumbent(reply.incumbent_seconds);
+  if (reply.incumbent_seconds > 0) set_incumbent(fastest_.now(reply.incumbent_seconds));
   // A kernel may be right once and wrong later: threads that race, memory that it leaves dirty.
   CheckReport last;
   if (reply.outcome == Outcome::kOk && reply.has_last_outputs) last = arguments_->check_outputs(&cancel_);
@@ -232,6 +233,7 @@ bool MeasurePipeline::Loop::on_measured(Worker& worker, const Frame& frame) {
            resource_error("measure/wrong-result", "right in the first call, wrong in a later one: " + last.message,
                           "the candidate is not stored"));
   } else if (reply.outcome == Outcome::kOk) {
+    if (reply.incumbent_seconds > 0) fastest_.add(result.median(), reply.incumbent_seconds);
     set_incumbent(std::min(incumbent(), result.median()));
     finish(std::move(job), Outcome::kOk);
   } else if (reply.outcome == Outcome::kSlowStopped) {

@@ -205,6 +205,10 @@ void MeasurePipeline::Loop::dispatch_measurement() {
   to_measure_.erase(next);
   worker.request = next_request_++;
   worker.state = State::kChecking;
+  if (const auto& beside = worker.job->candidate.incumbent; beside && (!beside_ || *beside != *beside_)) {
+    beside_ = beside;
+    fastest_ = {};
+  }
   arguments_->prepare_outputs();
   arguments_->control().call_began = 0;
   arguments_->control().crashed = 0;

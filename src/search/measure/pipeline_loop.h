@@ -174,7 +174,9 @@ class MeasurePipeline::Loop {
   int finals_retries_ = 0;
   uint64_t next_request_ = 1;
   double best_probe_ = 0;
-  double run_timeout_;  // timeout of options_, adapted to the reference's time
+  std::shared_ptr<const std::string> beside_;  // the incumbent of the candidate that was measured last
+  FastestBeside fastest_;                      // the fastest candidate that was measured beside it
+  double run_timeout_;                         // timeout of options_, adapted to the reference's time
   double last_build_seconds_ = 0;
   int failed_starts_ = 0;
   bool building_phase_ = true;

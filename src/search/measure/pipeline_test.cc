@@ -116,6 +116,24 @@ TEST_F(PipelineTest, SlowCandidatesAreStopped) {
   EXPECT_EQ(pipeline->incumbent(), 2e-3);
 }
 
+TEST_F(PipelineTest, CandidatesRaceAgainstTheFastestBesideTheirIncumbent) {
+  options.race.first_stop_ratio = options.race.stop_ratio = 4;
+  start();
+  const auto object = [](const char* text) { return std::make_shared<const std::string>(text); };
+  const auto measured = [&](const char* kernel, const char* incumbent) {
+    Candidate candidate{.id = 1, .module = {}, .options = {}, .entry = "main"};
+    candidate.object = object(kernel);
+    candidate.incumbent = object(incumbent);
+    pipeline->submit(std::move(candidate));
+    return drain()[1];
+  };
+  EXPECT_TRUE(measured("add_in:12000", "add_in:50000").is_ok());
+  EXPECT_TRUE(measured("add_in:1000", "add_in:50000").is_ok());
+  // The session has not seen that result yet.
+  EXPECT_EQ(measured("add_in:12000", "add_in:50000").outcome, Outcome::kSlowStopped);
+  EXPECT_TRUE(measured("add_in:12000", "add_in:40000").is_ok()) << "beside another incumbent";
+}
+
 TEST_F(PipelineTest, OnlyContendersGetAllSlices) {
   options.race.screen_slices = 2;
   // Far enough from one another for a machine that is busy with other things.

@@ -162,7 +162,7 @@ class Server {
       // Use the current speed: the machine may have been faster an hour ago.
       reply.incumbent_seconds = time_incumbent(request.cold, kIncumbentTries);
       if (reply.incumbent_seconds > 0 && rules.incumbent < std::numeric_limits<double>::infinity())
-        rules.incumbent = incumbent_.times.fastest(now());
+        rules.incumbent = proceed.fastest.now(incumbent_.times.fastest(now()));
     }
     Race race(rules, threads_for(kernel));
     race.observe(first);
@@ -231,7 +231,10 @@ class Server {
   /// of a call; 0: it cannot be called.
   double time_incumbent(bool cold, int tries) {
     // The first calls find cold caches, and their number may not fill a slice.
-    for (int more = 2; !incumbent_.is_warm && more > 0 && incumbent_.calls > 0; --more) call_incumbent(cold);
+    for (int more = 2; !incumbent_.is_warm && more > 0 && incumbent_.calls > 0; --more) {
+      call_incumbent(cold);
+      if (incumbent_.calls == 1) break;
+    }
     incumbent_.is_warm = true;
     IncumbentTimes& times = incumbent_.times;
     for (int tried = 0; tried < tries && incumbent_.calls > 0; ++tried) {
