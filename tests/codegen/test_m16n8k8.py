@@ -15,7 +15,7 @@ FAMILY = "m16n8k8 64x64x48"
 
 
 def drawn(count: int) -> list[tw.Schedule]:
-    found = [sch for sch in gpu_kernels.draws(FAMILY, 0, 12) if "m16n8k8" in str(sch.trace)]
+    found = [sch for sch in gpu_kernels.draws(FAMILY, gpu_kernels.RULE_SETS[-1], 0, 12) if "m16n8k8" in str(sch.trace)]
     assert len(found) >= count
     return found[:count]
 

@@ -26,6 +26,7 @@ def main() -> int:
         soak.run(options.seconds)
     for name, count in sorted(soak.counts.items()):
         print(f"{count:8}  {name}")
+    print("\n".join(soak.summary()))
     print(f"rounds {first} to {soak.next_round - 1}; {soak.records} records, {len(soak.findings)} findings")
     print(f"{soak.seconds / 3600:.2f} hours in this folder")
     print("\n".join(soak.findings))

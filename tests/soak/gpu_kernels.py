@@ -1,7 +1,8 @@
-"""Draws of the GPU rule sets, and what has to hold for each. As a program: the round of a family, see `gpu.GpuSoak`.
+"""Kernels for GPUs, by heuristics and by draws of the rule sets, and what has to hold for each. As a program: the round
+of a family, see `gpu.GpuSoak`.
 
-python -m soak.gpu_kernels FAMILY SEED COUNT FOLDER       all checks but those of the simulated device
-python -m soak.gpu_kernels --run FILE ...                 runs stored kernels, for a simulated device
+python -m soak.gpu_kernels FAMILY RULES SEED COUNT FOLDER   all checks but those of the simulated device
+python -m soak.gpu_kernels --run FILE ...                   runs stored kernels, for a simulated device
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import families
 import tilewright as tw
 from tilewright import _core, ir, te
 from tilewright import meta_schedule as ms
+from tilewright.heuristics import by_target
 from tilewright.script import from_source
 
 #: whose limits the rules read; a simulated device has less shared memory than those of NVIDIA
@@ -27,6 +29,8 @@ TARGET = "cuda -arch=sm_86 -max_shared_memory_per_block=32768"
 #: bytes that a kernel may spill to memory per thread
 MOST_SPILLED = 8192
 BARRIER = "tvm_storage_sync"
+#: what the interpreter says of a kernel without it: a thread may also read what another one has not waited for
+RACES = {"interpret/race", "interpret/async-copy"}
 #: inputs on which a kernel without one of its barriers is executed until there is a race
 MOST_INPUTS = 4
 #: of kernels that are right all the same
@@ -34,6 +38,8 @@ NOTES = {"codegen/spills", "lower/plain-layout"}
 #: half-precision products for the tensor cores: rows, columns, length of the sum
 PRODUCTS = {"mma 32x48x48": (32, 48, 48), "mma 48x32x80": (48, 32, 80), "m16n8k8 64x64x48": (64, 64, 48)}
 FAMILIES = (*families.FAMILIES, *PRODUCTS)
+#: who schedules a kernel: the heuristics, or random draws of a rule set
+HEURISTICS, RULE_SETS = "heuristics", ("cuda", "cuda-tensorcore")
 
 Arrays = list[np.ndarray]
 
@@ -76,10 +82,12 @@ def check_result(family: str, arrays: Arrays) -> None:
     np.testing.assert_array_equal(found, a.astype("float32") @ b.astype("float32"))
 
 
-def draws(family: str, seed: int, count: int) -> list[tw.Schedule]:
-    """Random candidates of the rules for CUDA: of those with tensor cores for products of half precision, and where the
-    seed is odd."""
-    rules = "cuda-tensorcore" if family in PRODUCTS or seed % 2 else "cuda"
+def draws(family: str, rules: str, seed: int, count: int) -> list[tw.Schedule]:
+    """Random candidates of a rule set for CUDA; the kernel of the heuristics, if these are named."""
+    if rules == HEURISTICS:
+        found = by_target.heuristic_schedules(ir.Module({"main": program_of(family)}), tw.Target(TARGET))
+        assert found.changed and not found.failed
+        return [tw.Schedule(found.module)]
     sch_rules = ms.ScheduleRule.defaults(rules)
     if family.startswith("m16n8k8"):  # the rule for fragments of wmma, which comes first, would take the product
         del sch_rules[1]
@@ -167,7 +175,7 @@ class Checks:
             try:
                 _core.interpret(mutant, "main", *distinct_arguments_of(self.family, self.seed + attempt))
             except tw.Error as error:
-                assert error.code == "interpret/race", error.code
+                assert error.code in RACES, error.code
                 return
         raise AssertionError(f"no race without the barrier of line {number + 1} of\n{module.script()}")
 
@@ -185,9 +193,9 @@ class Checks:
             assert ("mma.sync.aligned.m16n8k8" if self.family.startswith("m16n8k8") else "wmma") in text
 
 
-def checked(family: str, seed: int, count: int, folder: Path) -> Iterator[Checks]:
-    """Check random candidates of a family; what a simulated device can run is stored in a folder."""
-    for number, sch in enumerate(draws(family, seed, count)):
+def checked(family: str, rules: str, seed: int, count: int, folder: Path) -> Iterator[Checks]:
+    """Check candidates of a family; what a simulated device can run is stored in a folder."""
+    for number, sch in enumerate(draws(family, rules, seed, count)):
         checks = Checks(family, seed, sch)
         checks.all()
         if family not in PRODUCTS:
@@ -210,11 +218,11 @@ def main() -> None:
         run_stored([Path(each) for each in sys.argv[2:]])
         print("ran")
         return
-    family, seed, count, folder = sys.argv[1:]
+    family, rules, seed, count, folder = sys.argv[1:]
     findings, counts = [], Counter[str]()
-    for number, checks in enumerate(checked(family, int(seed), int(count), Path(folder))):
+    for number, checks in enumerate(checked(family, rules, int(seed), int(count), Path(folder))):
         script = checks.sch.mod.script()
-        findings += [f"{family}, seed {seed}, draw {number}: {text}\n{script}" for text in checks.findings]
+        findings += [f"{family}, {rules}, seed {seed}, draw {number}: {text}\n{script}" for text in checks.findings]
         counts += checks.counts
         counts["kernels"] += 1
     print(json.dumps({"findings": findings, "counts": counts}))

@@ -94,6 +94,10 @@ class Soak:
             self._check_outcomes(number, {int(index): name for index, name in answer["faults"].items()})
         self._check_records(number)
 
+    def summary(self) -> list[str]:
+        """What to print beside counts and findings."""
+        return []
+
     def close(self) -> None:
         """Nothing is left that a run has begun."""
 

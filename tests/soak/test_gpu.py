@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from soak import gpu, gpu_kernels
-from soak.gpu_kernels import PRODUCTS, Checks, draws
+from soak.gpu_kernels import PRODUCTS, RULE_SETS, Checks, draws
 from tilewright import ir
 from tilewright.script import from_source
 
@@ -23,7 +23,7 @@ SIMULATED = ("C2D", "GMM", "DEP", "NRM", "SFM")
 
 @pytest.mark.parametrize("family", gpu_kernels.FAMILIES)
 def test_two_candidates(family: str) -> None:
-    drawn = draws(family, SEED, 2)
+    drawn = draws(family, RULE_SETS[-1], SEED, 2)
     assert len(drawn) == 2
     for sch in drawn:
         checks = Checks(family, SEED, sch)
@@ -34,7 +34,7 @@ def test_two_candidates(family: str) -> None:
 
 
 def test_a_simulated_device_finds_nothing_wrong(tmp_path: Path) -> None:
-    files = [store(family, draws(family, SEED, 1)[0], tmp_path) for family in SIMULATED]
+    files = [store(family, draws(family, RULE_SETS[-1], SEED, 1)[0], tmp_path) for family in SIMULATED]
     assert gpu.complaints_of_device(files) == ""
 
 
@@ -55,7 +55,7 @@ def test_a_race_that_an_optimizer_makes_is_none(
 
 def candidate() -> Any:
     """A product whose blocks share tiles in memory, with barriers."""
-    return next(sch for sch in draws("GMM", SEED, 8) if len(barriers(sch)) > 1)
+    return next(sch for sch in draws("GMM", RULE_SETS[-1], SEED, 8) if len(barriers(sch)) > 1)
 
 
 def lowered(sch: Any) -> ir.Module:
@@ -93,12 +93,20 @@ def test_wrong_results_and_needless_barriers_are_findings(monkeypatch: pytest.Mo
     assert names == ["run on OpenCL", "interpreted for opencl", "interpreted for cuda", "mutants"]
 
 
-def test_a_round_counts_and_keeps_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_count_keep_findings_and_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "FAMILIES", ("NRM",))
     monkeypatch.setattr(gpu, "DRAWS", 1)
-    soak = gpu.GpuSoak(tmp_path)
-    soak.run(60, most=1)
-    assert soak.findings == [] and soak.counts["kernels"] == soak.counts["run on a simulated device"] == 1
+    done = tmp_path / "done.txt"
+    soak = gpu.GpuSoak(tmp_path / "one", done)
+    soak.run(60, most=2)
+    assert soak.findings == [] and soak.counts["kernels"] == soak.counts["run on a simulated device"] == 2
+    assert done.read_text() == "NRM heuristics 0 1\nNRM cuda 0 1\n"
+    # Another sitting goes on behind it. A round with findings is not done.
     monkeypatch.setattr(gpu, "complaints_of_device", lambda files: "a data race")
+    soak = gpu.GpuSoak(tmp_path / "other", done)
     soak.run(60, most=1)
-    assert len(soak.findings) == 1 and "a data race" in soak.findings[0]
+    assert len(soak.findings) == 1 and "NRM, cuda-tensorcore, seed 0" in soak.findings[0]
+    assert len(done.read_text().splitlines()) == 2
+    assert soak.summary()[1:] == [
+        "       1 of 32  NRM, cuda", "       1 of 32  NRM, cuda-tensorcore", "       3 of 65  in all sittings"
+    ]  # fmt: skip
