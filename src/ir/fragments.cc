@@ -35,6 +35,19 @@ bool is_fragment_step(const Expr& value) {
   }
 }
 
+std::vector<std::pair<size_t, size_t>> fragment_arguments(const Call& step) {
+  switch (intrinsic_of(step)) {
+    case Intrinsic::k_tvm_mma_sync:
+      return {{0, 1}, {2, 3}, {4, 5}, {6, 7}};
+    case Intrinsic::k_tvm_load_matrix_sync:
+    case Intrinsic::k_tvm_fill_fragment:
+    case Intrinsic::k_tvm_store_matrix_sync:
+      return {{0, 4}};
+    default:
+      return {};
+  }
+}
+
 Fragments::Fragments(const Stmt& body) {
   visit(body, [&](const Ref<Call>& call, Visitor& v) {
     v.descend(call);

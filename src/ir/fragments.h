@@ -8,6 +8,8 @@
 
 #include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "ir/op.h"
 #include "ir/stmt.h"
@@ -31,6 +33,8 @@ Ref<Buffer> flat_view(const Ref<Var>& data, DataType dtype, const Expr& extent);
 
 bool is_fragment_step(const Expr& value);
 bool is_fragment_scope(const std::string& scope);
+/// Positions of the arguments that are fragments, and of those that are their numbers in the buffer.
+std::vector<std::pair<size_t, size_t>> fragment_arguments(const Call& step);
 
 /// The memory that T.tvm_access_ptr refers to.
 struct FragmentMemory {

@@ -123,6 +123,13 @@ def test_cuda_has_instructions_for_fragments(dtype, out, transposed):
         assert use["stack"] == use["spill_stores"] == use["spill_loads"] == 0, use  # fragments are in registers
 
 
+def test_loops_that_select_no_fragment_are_not_unrolled():
+    """The loops over the reduction and over copies: compilers took more than 40 seconds for what became of them."""
+    text = tw.compile(by_fragments(32, 64, 192, steps=2), target="cuda -arch=sm_80").inspect("cuda")
+    kernel = text[text.index("__global__") :]
+    assert kernel.count("for (int ") >= 3 and "#pragma unroll" not in kernel, kernel
+
+
 def test_opencl_has_no_fragments():
     with pytest.raises(tw.ScriptError) as raised:
         tw.compile(by_fragments(32, 32, 32), target="opencl")

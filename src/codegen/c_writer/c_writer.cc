@@ -617,13 +617,8 @@ class KernelWriter {
       line(fmt::format("const {} {} = {};", type(wide), bound, strip(end)));
       end = bound;
     }
-    // Fragments are registers, so their indices must be constants after unrolling.
-    bool has_fragments = false;
-    visit(loop.body, [&](const Ref<Evaluate>& step) {
-      has_fragments |= is_fragment_step(step->value) || is_warp_step(step->value);
-    });
-    if (loop.kind == ForKind::kUnrolled ||
-        (has_fragments && const_int(loop.extent).value_or(kMostUnrolled + 1) <= kMostUnrolled)) {
+    const bool is_short = const_int(loop.extent).value_or(kMostUnrolled + 1) <= kMostUnrolled;
+    if (loop.kind == ForKind::kUnrolled || (is_short && instructions_->selects_registers(loop.loop_var))) {
       line("#pragma unroll");
     }
     braces(fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1})", t, name, strip(begin), strip(end)), loop.body);

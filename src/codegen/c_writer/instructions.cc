@@ -6,8 +6,24 @@
 #include "ir/async_copy.h"
 #include "ir/build.h"
 #include "ir/refuse_at.h"
+#include "ir/traverse.h"
 
 namespace tilewright::codegen {
+namespace {
+
+/// What says which registers an instruction uses: numbers of fragments, or places of elements.
+std::vector<Expr> places_of_registers(const Ref<Call>& call) {
+  std::vector<size_t> positions;
+  for (size_t at : register_arguments(*call)) positions.push_back(at + 1);
+  for (const auto& [fragment, number] : fragment_arguments(*call)) positions.push_back(number);
+  std::vector<Expr> places;
+  for (size_t at : positions) {
+    if (at < call->args.size()) places.emplace_back(call->args[at]);
+  }
+  return places;
+}
+
+}  // namespace
 
 std::string without_parentheses(const std::string& text) {
   if (text.empty() || text[0] != '(') return text;
@@ -20,7 +36,13 @@ std::string without_parentheses(const std::string& text) {
 }
 
 Instructions::Instructions(const Dialect& dialect, Functions& functions, const Stmt& kernel, Spellings spellings)
-    : dialect_(dialect), functions_(functions), fragments_(kernel), text_(std::move(spellings)) {}
+    : dialect_(dialect), functions_(functions), fragments_(kernel), text_(std::move(spellings)) {
+  visit(kernel, [&](const Ref<Call>& call) {
+    for (const Expr& place : places_of_registers(call)) {
+      visit(place, [&](const Ref<Var>& v) { selectors_.insert(v); });
+    }
+  });
+}
 
 bool Instructions::holds(const Expr& value) {
   return is_fragment_step(value) || is_async_step(value) || is_warp_step(value);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <unordered_set>
 
 #include "codegen/c_writer/functions.h"
 
@@ -24,6 +25,8 @@ class Instructions {
   /// The statement. Codes of errors: codegen/not-on-device, codegen/fragment-stride.
   Result<std::string> statement(const Ref<Call>& call);
   const Fragments& fragments() const { return fragments_; }
+  /// Whether a variable decides which registers an instruction uses. They cannot be selected at run time.
+  bool selects_registers(const Ref<Var>& v) const { return selectors_.contains(v); }
 
  private:
   Result<std::string> fragment_step(const Ref<Call>& call);
@@ -35,6 +38,7 @@ class Instructions {
   const Dialect& dialect_;
   Functions& functions_;
   Fragments fragments_;
+  std::unordered_set<NodeRef> selectors_;
   Spellings text_;
 };
 
