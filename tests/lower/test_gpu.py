@@ -636,3 +636,22 @@ def test_memory_of_kernels_is_not_used_outside():
         with pytest.raises(tw.ScriptError, match="outside of kernels") as raised:
             tw.lower(sch, target=TARGET)
         assert raised.value.code == "lower/memory-of-kernel"
+
+
+def test_what_stands_behind_a_loop_meets_its_last_iteration():
+    """A loop over two versions of a tile ends with the second one; the statement behind it writes to the first one."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((5, 32)), B: T.Buffer((32,))):
+    for t in T.thread_binding(32, thread="threadIdx.x"):
+        S = T.decl_buffer((64,), scope="shared")
+        B[t] = T.float32(0)
+        for k in range(4):
+            S[k % 2 * 32 + t] = A[k, t]
+            B[t] = B[t] + S[k % 2 * 32 + 31 - t]
+        S[t] = A[4, t]
+        B[t] = B[t] + S[31 - t]
+""")
+    a = numbers(5, 32)
+    module = check_every_pass(tw.Schedule(program), [a, np.zeros(32, "float32")], [a.sum(0)[::-1]])
+    check_barriers_are_needed(module, [a, np.zeros(32, "float32")], 2)

@@ -497,6 +497,18 @@ class Barriers {
     return around_changed(s, [&](const Stmt& body) { return place(body, pending); });
   }
 
+  /// Whether the threads have to wait between one iteration and the next, which begins with `head`: the variable is no
+  /// longer the same on both sides. `always_waits`: there is a barrier in each iteration, so that what is behind it
+  /// meets the beginning of the next iteration only.
+  bool waits_for_next(const For& loop, const Accesses& pending, Accesses head, bool always_waits) {
+    if (!always_waits) return waits(pending, head);
+    for (TeamAccess& access : head) move_to(access, loop.loop_var, loop.loop_var + 1);
+    around_.push_back(loop.loop_var);
+    const bool found = waits(pending, head);
+    around_.pop_back();
+    return found;
+  }
+
   Stmt place_loop(const Ref<For>& loop, Accesses& pending) {
     Accesses reads = reads_of(loop->min);
     collect(loop->extent, reads, conditions_);
@@ -511,21 +523,17 @@ class Barriers {
       around_.push_back(loop->loop_var);
       copy.body = place(loop->body, pending);
       around_.pop_back();
-      // One iteration and the next: the variable is no longer the same on both sides.
-      if (const_int(loop->extent).value_or(2) < 2) return;
       Accesses head;
       std::vector<Expr> conditions = conditions_;
-      // If each iteration has a barrier, accesses behind it meet only the beginning of the next iteration.
-      const bool is_next = collect(copy.body, head, conditions, true);
-      if (is_next) {
-        for (TeamAccess& access : head) move_to(access, loop->loop_var, loop->loop_var + 1);
-        around_.push_back(loop->loop_var);
+      const bool always_waits = collect(copy.body, head, conditions, true);
+      if (const_int(loop->extent).value_or(2) > 1 && waits_for_next(*loop, pending, head, always_waits)) {
+        copy.body = seq({copy.body, barrier(loop.span())});
+        pending.clear();
       }
-      const bool waits_for_next = waits(pending, head);
-      if (is_next) around_.pop_back();
-      if (!waits_for_next) return;
-      copy.body = seq({copy.body, barrier(loop.span())});
-      pending.clear();
+      // With a barrier in each iteration, what is behind the last barrier is of the last iteration.
+      const int64_t extent = const_int(loop->extent).value_or(0);
+      if (!always_waits || extent < 1) return;
+      for (TeamAccess& access : pending) move_to(access, loop->loop_var, loop->min + (extent - 1));
     });
     groups_ = groups;
     // Where the loop has no iteration, nobody has waited in it.
