@@ -44,6 +44,7 @@ PassResult wait_between_blocks(const Ref<PrimFunc>& func, PassContext& context);
 PassResult inject_virtual_threads(const Ref<PrimFunc>& func, PassContext& context);
 PassResult check_private_memory(const Ref<PrimFunc>& func, PassContext& context);
 PassResult unify_threads(const Ref<PrimFunc>& func, PassContext& context);
+PassResult trim_private_memory(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_warp_memory(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_async_copies(const Ref<PrimFunc>& func, PassContext& context);
 Result<Ref<Module>> split_host_device(const Ref<Module>& module, PassContext& context);

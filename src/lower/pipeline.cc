@@ -65,6 +65,8 @@ constexpr Row kRows[] = {
     {"check_private_memory", check_private_memory, kGpu, kLowered,
      "virtual threads run one after another; the next pass gives memory to each thread"},
     {"unify_threads", unify_threads, kGpu, kLowered, "variables of one axis become one before indices are simplified"},
+    {"trim_private_memory", trim_private_memory, kGpu, kLowered,
+     "one variable numbers the threads of an axis; places of registers become constants further on"},
     {"peel_edges", peel_edges, kCpu, kLowered, "indices between the edges become simple ones"},
     {"simplify_indices", simplify_indices, kAll, kLowered, "before loops are copied: one index instead of many"},
     {"vectorize_choices", vectorize_choices, kCpu, kLowered,
