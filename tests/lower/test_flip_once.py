@@ -86,3 +86,27 @@ def test_what_is_stored_here_is_flipped_there() -> None:
 )
 def test_others_stay(options: dict[str, Any]) -> None:
     assert "A_flipped" not in lowered(64, **options)
+
+
+def test_constants_are_flipped_in_a_copy() -> None:
+    """Their bytes are not stored by the program."""
+    numbers = np.random.default_rng(0).integers(-128, 128, 4096).astype("int8")
+    func = from_source(f"""
+@T.prim_func
+def f(A: T.Buffer((64, 64), "int8"), C: T.Buffer((64, 64), "int32")):
+    W = T.allocate_const({numbers.tolist()}, "int8", [4096])
+    B = T.decl_buffer((64, 64), "int8", data=W)
+    for i, j in T.grid(64, 64):
+        C[i, j] = 0
+        for k in T.vectorized(64):
+            C[i, j] = C[i, j] + T.Cast("int32", B[i, k]) * T.Cast("int32", A[j, k])
+""")
+    target = "llvm -mcpu=cascadelake"
+    assert "_flipped" in tw.lower(func, target=target, after="flip_once").script()
+    a = np.random.default_rng(1).integers(-128, 128, (64, 64)).astype("int8")
+    wanted = numbers.reshape(64, 64).astype("int32") @ a.astype("int32").T
+    lowered = tw.lower(func, target=target, after="flip_once")
+    for kernel in (tw.compile(lowered, "interpreter"), tw.compile(func, schedule="as written")):
+        c = np.zeros((64, 64), "int32")
+        kernel(a, c)
+        np.testing.assert_array_equal(c, wanted)

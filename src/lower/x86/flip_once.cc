@@ -9,7 +9,7 @@
 //
 // Instructions that multiply bytes without signs by bytes with signs take one operand flipped; in a tile of a product
 // that is a step for each of its rows, beside two or three products. What is allocated in the function is flipped where
-// it is stored, and an argument in a copy, if it is loaded often enough.
+// it is stored, and an argument or a constant in a copy, if it is loaded often enough.
 //
 // Needs      vector code, flat buffers
 // Ensures    the same values
@@ -26,7 +26,7 @@
 namespace tilewright::lower {
 namespace {
 
-/// A copy of an argument pays if each of its bytes is loaded so many times.
+/// A copy of what is given pays if each of its bytes is loaded so many times.
 constexpr double kLoadsPerByte = 8;
 /// Bytes that one vector of the copy holds, and those that one iteration of its parallel loop copies.
 constexpr int64_t kVector = 64, kChunk = 4096;
@@ -37,8 +37,9 @@ struct ByteBuffer {
   bool only_flipped = true;  ///< each load is combined with `mask`
   int64_t mask = 0;          ///< one byte
   double loads = 0;          ///< loads of bytes, in all iterations
-  bool is_stored = false, is_argument = false;
-  Ref<Buffer> flipped;  ///< flipped copy of an argument
+  bool is_stored = false;
+  bool is_given = false;  ///< an argument or a constant
+  Ref<Buffer> flipped;    ///< flipped copy of what is given
 };
 
 /// The byte that a constant word repeats; 0 for anything else.
@@ -69,7 +70,7 @@ Expr flip(const Expr& value, int64_t mask) {
 class Flipper {
  public:
   Flipper(const PrimFunc& func, PassContext& context) : private_(private_memory(func, context)) {
-    for (const auto& [parameter, buffer] : func.buffer_map) arguments_.insert(buffer->data);
+    for (const auto& [parameter, buffer] : func.buffer_map) given_.insert(buffer->data);
   }
 
   Stmt run(const Stmt& body) {
@@ -77,7 +78,7 @@ class Flipper {
     std::erase_if(buffers_, [](const auto& entry) {
       const ByteBuffer& bytes = entry.second;
       if (!bytes.only_flipped || !bytes.view.defined() || bytes.loads == 0) return true;
-      if (!bytes.is_argument) return false;
+      if (!bytes.is_given) return false;
       auto size = const_int(bytes.view->shape[0]);
       return bytes.is_stored || (size && bytes.loads < kLoadsPerByte * static_cast<double>(*size));
     });
@@ -100,13 +101,17 @@ class Flipper {
           v.descend(loop);
           trips = outer;
         },
+        [&](const Ref<AllocateConst>& constant, Visitor& v) {
+          given_.insert(constant->buffer_var);
+          v.descend(constant);
+        },
         [&](const Ref<DeclBuffer>& decl, Visitor& v) {
           const Ref<Buffer>& buffer = decl->buffer;
           if (buffer->dtype == DataType::int_(8) && private_.count(buffer->data)) {
             ByteBuffer& bytes = buffers_[buffer->data];
             bytes.only_flipped = bytes.only_flipped && !bytes.view.defined() && buffer->shape.size() == 1;
             bytes.view = buffer;
-            bytes.is_argument = arguments_.contains(buffer->data);
+            bytes.is_given = given_.contains(buffer->data);
           }
           v.descend(decl);
         },
@@ -143,7 +148,7 @@ class Flipper {
         body,
         [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {
           ByteBuffer* bytes = find(decl->buffer->data);
-          if (!bytes || !bytes->is_argument) return r.descend(decl);
+          if (!bytes || !bytes->is_given) return r.descend(decl);
           const Buffer& before = *decl->buffer;
           bytes->flipped = decl_buffer(before.shape, before.dtype, before.name + "_flipped");
           Stmt inside = make<DeclBuffer>({bytes->flipped, seq({copy(*bytes), r(decl->body)})});
@@ -164,7 +169,7 @@ class Flipper {
           const ByteBuffer* bytes = load ? find(load->buffer->data) : nullptr;
           if (!bytes) return r.descend(call);
           Expr flipped =
-              make<BufferLoad>({bytes->is_argument ? bytes->flipped : load->buffer, {r(load->indices[0])}, {}});
+              make<BufferLoad>({bytes->is_given ? bytes->flipped : load->buffer, {r(load->indices[0])}, {}});
           return bits_as(call->dtype, std::move(flipped));
         });
   }
@@ -186,7 +191,7 @@ class Flipper {
     return seq({chunks, behind, loop(rest, left, piece(size - left + rest))});
   }
 
-  std::unordered_set<NodeRef> private_, arguments_;
+  std::unordered_set<NodeRef> private_, given_;
   std::unordered_map<NodeRef, ByteBuffer> buffers_;
 };
 
