@@ -61,6 +61,8 @@ ADDRESS = """    with T.block("fill"):
         ("acc[vi] = acc[vi] + X[vi, vk]", ZEROS),
         ("acc[vi] = T.if_then_else(vk == 0, X[vi, vk], acc[vi] + X[vi, vk])", ""),
         ("acc[vi] = T.Select(vk == 0, X[vi, vk], acc[vi] + X[vi, vk])", ""),
+        ("acc[vi] = T.Cast('float32', vk == 0 or acc[vi] > X[vi, vk])", ""),
+        ("acc[vi] = T.Cast('float32', vk > 0 and acc[vi] > X[vi, vk])", ""),
         ("with T.init():\n                acc[vi] = T.float32(0)\n            acc[vi] = acc[vi] + X[vi, vk]", ""),
         ("if vk == 0:\n                acc[vi] = T.float32(0)\n            acc[vi] = acc[vi] + X[vi, vk]", ""),
     ],

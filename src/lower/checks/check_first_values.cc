@@ -36,6 +36,8 @@ bool updates(const BufferStore& store) {
         found |= same;
         walk.descend(load);
       },
+      [&](const Ref<And>& both, Visitor& walk) { walk(both->a); },
+      [&](const Ref<Or>& either, Visitor& walk) { walk(either->a); },
       [&](const Ref<Select>& chosen, Visitor& walk) { walk(chosen->condition); },
       [&](const Ref<Call>& call, Visitor& walk) {
         if (intrinsic_of(*call) == Intrinsic::k_if_then_else) return walk(Expr(call->args[0]));
