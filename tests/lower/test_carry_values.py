@@ -219,3 +219,55 @@ def test_recurrences_of_all_kinds(seed):
     shape = [int(extent) for extent in next(iter(program.buffer_map.values())).shape]
     arrays = [np.random.default_rng(seed).integers(-9, 9, shape).astype("int32") for _ in range(2)]
     np.testing.assert_array_equal(run(program, arrays)[1], run(program, arrays, "interpreter")[1])
+
+
+def test_an_index_by_a_name_moves_with_the_name():
+    @T.prim_func
+    def named(X: T.Buffer((64,), "int32"), A: T.Buffer((64,), "int32"), C: T.Buffer((65,), "int32")):
+        for k in range(64):
+            x: T.int32 = X[k]
+            C[k + x + 1] = C[k + x] + A[k]
+
+    at = np.random.default_rng(0).integers(0, 64, 64).astype("int32")
+    x, a, c = at - np.arange(64, dtype="int32"), np.arange(64, dtype="int32"), np.zeros(65, "int32")
+    wanted = c.copy()
+    for k in range(64):
+        wanted[at[k] + 1] = wanted[at[k]] + a[k]
+    np.testing.assert_array_equal(run(named, [x, a, c])[2], wanted)
+
+
+def test_what_a_while_loop_may_not_load_is_loaded_within_bounds():
+    """The first iteration does not enter the inner loop, and nothing precedes the buffer."""
+
+    @T.prim_func
+    def asks(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), S: T.Buffer((1,), "int32")):
+        for i in range(8):
+            S[0] = i
+            B[i] = A[i]
+            while S[0] > 0:
+                A[i] = B[i - 1]
+                S[0] = 0
+
+    arrays = [np.arange(8, dtype="int32"), np.zeros(8, "int32"), np.zeros(1, "int32")]
+    own = [array.copy() for array in arrays]
+    tw.compile(carried(asks), "interpreter")(*own)
+    np.testing.assert_array_equal(own[0], [0, 0, 1, 2, 3, 4, 5, 6])
+    np.testing.assert_array_equal(run(asks, arrays)[0], own[0])
+
+
+def test_an_assertion_comes_before_what_it_guards():
+    """check_bounds: the element before the first one is not read, not even in front of the loop."""
+
+    @T.prim_func
+    def from_m(m: T.int32, A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+        for i in range(T.max(m, 0), 8):
+            B[i] = A[i]
+            C[i] = B[i - 1]
+
+    kernel = tw.compile(from_m, check_bounds=True)
+    assert 'T.int64(1) <= T.Cast("int64", T.max(m, 0)), B_1[T.max(m, 0) - 1], 0)' in kernel.inspect("tir")
+    with pytest.raises(tw.Error, match="at index i - 1 = -1"):
+        kernel(0, *(np.zeros(8, "int32") for _ in "ABC"))
+    c = np.zeros(8, "int32")
+    kernel(3, np.arange(8, dtype="int32"), np.full(8, 9, "int32"), c)
+    np.testing.assert_array_equal(c, [0, 0, 0, 9, 3, 4, 5, 6])

@@ -18,7 +18,7 @@ from tilewright import _core
 from tilewright.script import from_source
 
 THREADS, BLOCKS, SIZE = 6, 2, 12
-#: indices and conditions, of thread t, block b, loops k and m, in Python and in scripts alike
+#: indices and conditions, of thread t, block b, loops k and m, and what a table holds for t, in Python and in scripts
 INDICES = (
     "t",
     "t",
@@ -31,6 +31,8 @@ INDICES = (
     "(b + t) % 6",
     "t // 2 * 2 + 1",
     "(t * 3 + b) % 7",
+    "x",
+    "x + 1",
 )
 CONDITIONS = (
     "t < 1", "t == k", "t * 2 + k < 3", "b * 6 + t < 1", "t == (k + b) % 6", "3 <= t", "t % 2 == 0", "t + m == 3",
@@ -43,12 +45,15 @@ class Kernel:
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.script, self.python = rng, "", ""
+        self.table = rng.sample(range(THREADS), THREADS)
         for text in ("S[t] = A[b, t]", "S[t + 6] = A[b, t + 6]", "Q[t] = t", "Q[t + 6] = 3 - t"):
             self.line(1, text, "")
+        self.script += "            x: T.int32 = P[t]\n"
         self.statements(1, 0, rng.randint(2, 4))
         self.line(1, "R[b, t] = S[t]", "")
         self.line(1, "R[b, t + 6] = S[t + 6] - Q[t + 6] * Q[t]", "")
-        head = f"A: T.Buffer(({BLOCKS}, {SIZE}), 'int32'), R: T.Buffer(({BLOCKS}, {SIZE}), 'int32')"
+        head = f"A: T.Buffer(({BLOCKS}, {SIZE}), 'int32'), P: T.Buffer(({THREADS},), 'int32'), "
+        head += f"R: T.Buffer(({BLOCKS}, {SIZE}), 'int32')"
         self.script = (
             f"@T.prim_func\ndef main({head}):\n"
             f"    for b in T.thread_binding({BLOCKS}, thread='blockIdx.x'):\n"
@@ -57,14 +62,15 @@ class Kernel:
             f"            Q = T.decl_buffer(({SIZE},), 'int32', scope='shared')\n{self.script}"
         )
         self.python = (
-            f"def main(A, R):\n    for b in range({BLOCKS}):\n        S, Q = [0] * {SIZE}, [0] * {SIZE}\n{self.python}"
+            f"def main(A, P, R):\n    for b in range({BLOCKS}):\n"
+            f"        S, Q = [0] * {SIZE}, [0] * {SIZE}\n{self.python}"
         )
 
     def line(self, depth: int, text: str, condition: str) -> None:
         """A statement of each thread; in Python, one that all threads evaluate before they store."""
         inside = "    " * (depth + 2)
         self.script += f"{inside}if {condition}:\n    {inside}{text}\n" if condition else f"{inside}{text}\n"
-        to, value = text.split(" = ")
+        to, value = text.replace("x", "P[t]").split(" = ")
         buffer, index = to.removesuffix("]").split("[", 1)
         place = f"({index},)" if "," not in index else f"({index})"
         before = "    " * (depth + 1)
@@ -89,7 +95,7 @@ class Kernel:
                 if self.rng.random() < 0.7:
                     condition = self.pick(CONDITIONS, unknown)
                 adds = self.rng.random() < 0.4
-                if not meets(to, [to] * adds + [read] * (source == target), condition):
+                if not meets(to, [to] * adds + [read] * (source == target), condition, self.table):
                     break
             before = f"{target}[{to}] * 2 + " if adds else ""
             self.line(depth, f"{target}[{to}] = {before}{source}[{read}] + {self.rng.randint(1, 9)}", condition)
@@ -98,12 +104,12 @@ class Kernel:
         return self.rng.choice([text for text in texts if not any(name in text for name in unknown)])
 
 
-def meets(to: str, read: list[str], condition: str) -> bool:
+def meets(to: str, read: list[str], condition: str, table: list[int]) -> bool:
     """Whether a thread of one statement stores to what another one uses in it."""
     for b, k, m in np.ndindex(BLOCKS, 4, 4):
         stored, used = Counter[int](), set()
         for t in range(THREADS):
-            known = {"b": b, "k": k, "m": m, "t": t}
+            known = {"b": b, "k": k, "m": m, "t": t, "x": table[t]}
             if condition and not eval(condition, known):
                 continue
             own = eval(to, known)
@@ -117,15 +123,16 @@ def meets(to: str, read: list[str], condition: str) -> bool:
 def examine(seed: int, counts: Counter[str]) -> None:
     rng = random.Random(seed)
     kernel = Kernel(rng)
+    table = np.array(kernel.table, "int32")
     given = np.array(rng.choices(range(-50, 50), k=BLOCKS * SIZE), "int32").reshape(BLOCKS, SIZE)
     scope: dict[str, Any] = {}
     exec(kernel.python, scope)
     wanted = np.zeros_like(given)
-    scope["main"](given, wanted)
+    scope["main"](given, kernel.table, wanted)
     program = from_source(kernel.script)
     stages = [("source", tw.Schedule(program).mod)]
     try:
-        _core.interpret(stages[0][1], "main", given.copy(), np.zeros_like(given))
+        _core.interpret(stages[0][1], "main", given.copy(), table, np.zeros_like(given))
         stages += list(_core.lower_stages(stages[0][1], "opencl"))
     except tw.Error as error:
         counts[error.code] += 1
@@ -135,7 +142,7 @@ def examine(seed: int, counts: Counter[str]) -> None:
         found = np.zeros_like(given)
         about = f"seed {seed}, {name}\n{kernel.script}\n{module.script()}"
         try:
-            _core.interpret(module, "main", given.copy(), found)
+            _core.interpret(module, "main", given.copy(), table, found)
         except tw.Error as error:
             raise AssertionError(f"{error}\n{about}") from error
         np.testing.assert_array_equal(found, wanted, err_msg=about)
@@ -143,7 +150,7 @@ def examine(seed: int, counts: Counter[str]) -> None:
     counts["barriers"] += stages[-1][1].script().count("tvm_storage_sync")
     if seed % 4 == 0:
         found = np.zeros_like(given)
-        tw.compile(program, target="opencl")(given.copy(), found)
+        tw.compile(program, target="opencl")(given.copy(), table, found)
         np.testing.assert_array_equal(found, wanted, err_msg=f"seed {seed}, device\n{kernel.script}")
 
 

@@ -111,6 +111,47 @@ def test_an_element_that_no_lane_asks_for_is_not_read() -> None:
                 np.testing.assert_array_equal(b, want)
 
 
+def test_numbers_that_wrap_are_converted_lane_by_lane() -> None:
+    """A value wraps in its type before it is converted to a wider one."""
+
+    @T.prim_func
+    def before(B: T.Buffer((64,), "int64")):
+        for i in T.vectorized(64):
+            B[i] = T.Cast("int64", i * 100000000) // T.int64(2)
+
+    number = (np.arange(64) * 100000000).astype("int32").astype("int64")
+    agrees(before, "vectorize_loops", [np.zeros(64, "int64")], [number // 2])
+    b = np.zeros(64, "int64")
+    tw.compile(before, schedule="as written")(b)
+    np.testing.assert_array_equal(b, number // 2)
+
+
+def test_a_name_of_lanes_is_another_index_in_each() -> None:
+    """Elements that two lanes in a row would share, but for what a let names."""
+
+    @T.prim_func
+    def shared(X: T.Buffer((8,), "uint8"), P: T.Buffer((300,), "int32"), B: T.Buffer((8,), "int32")):
+        for k in T.vectorized(8):
+            x: T.uint8 = X[k]
+            B[k] = P[k // 2 + T.Cast("int32", x)]
+
+    x, p = np.array([9, 250, 3, 3, 77, 0, 1, 200], "uint8"), np.arange(300, dtype="int32") ** 2
+    agrees(shared, "vectorize_loops", [x, p, np.zeros(8, "int32")], [x, p, p[np.arange(8) // 2 + x]])
+
+
+def test_lanes_that_meet_by_a_name_add_one_by_one() -> None:
+    @T.prim_func
+    def histogram(X: T.Buffer((64,), "int32"), C: T.Buffer((64,), "int32")):
+        for k in T.vectorized(64):
+            x: T.int32 = X[k]
+            C[k + x] = C[k + x] + 1
+
+    bins = np.arange(64, dtype="int32") * 7 % 5
+    x = bins - np.arange(64, dtype="int32")
+    wanted = np.bincount(bins, minlength=64).astype("int32")
+    agrees(histogram, "vectorize_loops", [x, np.zeros(64, "int32")], [x, wanted])
+
+
 def lowered(func: object) -> tw.Kernel:
     """The program after the pass, interpreted."""
     return tw.compile(tw.lower(func, after="vectorize_loops", target=TARGET), "interpreter")

@@ -61,12 +61,15 @@ class Barriers {
     });
     note(kernel.body);
     for (const auto& [step, loops] : steps_) note(loops);
-    visit(kernel.body, [&](const Ref<LetStmt>& let) {
-      const Call* address = let->value.as<Call>();
-      if (!address || !let->var.dtype().is_handle() || intrinsic_of(*address) != Intrinsic::k_address_of) return;
-      const BufferLoad* first = Expr(address->args[0]).as<BufferLoad>();
-      if (first) bases_[let->var] = {first->buffer->data, first->indices[0] * first->buffer->dtype.bytes()};
-    });
+    visit(
+        kernel.body, [&](const Ref<Let>& let) { named_.insert(let->var); },
+        [&](const Ref<LetStmt>& let) {
+          if (!let->var.dtype().is_handle()) named_.insert(let->var);
+          const Call* address = let->value.as<Call>();
+          if (!address || !let->var.dtype().is_handle() || intrinsic_of(*address) != Intrinsic::k_address_of) return;
+          const BufferLoad* first = Expr(address->args[0]).as<BufferLoad>();
+          if (first) bases_[let->var] = {first->buffer->data, first->indices[0] * first->buffer->dtype.bytes()};
+        });
   }
 
   Result<Stmt> run() {
@@ -123,7 +126,7 @@ class Barriers {
     const int64_t bytes = buffer->dtype.bytes();
     TeamAccess access{memory, {}, bytes, is_write, conditions, node};
     access.is_atomic = is_atomic;
-    if (!indices.empty() && effect_of(indices[0]) == Effect::kPure) {
+    if (!indices.empty() && is_known(indices[0])) {
       Expr index = indices[0];
       if (const Ramp* ramp = index.as<Ramp>(); ramp && is_const_int(ramp->stride, 1) && !mask.defined()) {
         access.width = bytes * index.dtype().lanes;
@@ -151,6 +154,12 @@ class Barriers {
       access.offset = {};
     }
     into.push_back(std::move(access));
+  }
+
+  /// Whether an index consists of loop variables and sizes. The value of a let may differ between threads and iterations.
+  bool is_known(const Expr& index) const {
+    return effect_of(index) == Effect::kPure &&
+           !uses_any_var(index, [&](const Ref<Var>& v) { return named_.contains(v); });
   }
 
   /// Collects all accesses in `s`; with `stops`, those up to the first barrier that all threads surely meet. Returns
@@ -554,6 +563,7 @@ class Barriers {
   Accesses arriving_;                      ///< writes of these copies, in any iteration
   TeamConflicts* conflicts_ = nullptr;
   std::unordered_set<NodeRef> varying_, written_;
+  std::unordered_set<NodeRef> named_;                             ///< variables that lets define, except pointers
   std::unordered_map<NodeRef, std::pair<Ref<Var>, Expr>> bases_;  ///< offsets of buffers in the arena, in bytes
   std::vector<NodeRef> around_;                                   ///< variables of loops around
   std::vector<Expr> conditions_;

@@ -89,7 +89,9 @@ class Carrier {
 
   void collect() {
     visit(
-        loop_->body, [&](const Ref<BufferStore>& store) { stores_.push_back(&*store); },
+        loop_->body, [&](const Ref<LetStmt>& let) { names_.insert(let->var); },
+        [&](const Ref<Let>& let) { names_.insert(let->var); },
+        [&](const Ref<BufferStore>& store) { stores_.push_back(&*store); },
         [&](const Ref<BufferLoad>& load) { loaded_.insert(load->buffer); },
         [&](const Ref<Call>& call) {
           // Whoever has the address may do anything.
@@ -125,6 +127,8 @@ class Carrier {
     if (!is_whole || store.predicate.defined() || store.indices.size() != 1 || is_local(*store.buffer)) return;
     const Expr& index = store.indices[0];
     if (effect_of(index) != Effect::kPure || stream_of(store)) return;
+    // What a let names is another value in each iteration.
+    if (uses_any_var(index, [&](const Ref<Var>& v) { return names_.contains(v); })) return;
     if (index.dtype().is_vector() && !index.is<Ramp>()) return;
     const Expr base = first_lane(index);
     const Ref<Var>& v = loop_->loop_var;
@@ -183,6 +187,14 @@ class Carrier {
           v(branch->condition);
           note_loads(branch->then_case, true);
           if (branch->else_case.defined()) note_loads(branch->else_case, true);
+        },
+        [&](const Ref<While>& loop, Visitor& v) {
+          v(loop->condition);
+          note_loads(loop->body, true);
+        },
+        [&](const Ref<AssertStmt>& assertion, Visitor& v) {
+          v(assertion->condition);
+          note_loads(assertion->body, true);
         },
         [&](const Ref<Call>& call, Visitor& v) {
           if (intrinsic_of(*call) != Intrinsic::k_if_then_else) return v.descend(call);
@@ -350,6 +362,7 @@ class Carrier {
   std::vector<const BufferStore*> stores_;
   std::unordered_set<const BufferStore*> certain_;  ///< stores that every iteration executes once
   std::unordered_set<NodeRef> escaped_, loaded_;
+  std::unordered_set<NodeRef> names_;  ///< that lets inside define
   bool unknown_ = false;  ///< something may store anywhere
 };
 

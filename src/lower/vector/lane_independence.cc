@@ -8,6 +8,9 @@
 //   X = Y, without loops inside    and X(i) - X(0) is another number for each i: different lanes meet nowhere.
 //   separate ranges                they meet nowhere.
 //
+// What a let in the loop names (x: T.int32 = X[i]) is another number in each iteration, unless it is made of what all
+// iterations have in common: of an index with such a name nothing is known.
+//
 // Anything else is an obstacle. So are pointers of which it is not known what they point to.
 #include "lower/vector/lane_independence.h"
 
@@ -36,6 +39,21 @@ std::unordered_set<NodeRef> private_memory(const PrimFunc& func, const PassConte
   return found;
 }
 
+std::unordered_set<NodeRef> names_in(const Stmt& body) {
+  std::unordered_set<NodeRef> names;
+  visit(
+      body,
+      [&](const Ref<LetStmt>& let, Visitor& v) {
+        names.insert(let->var);
+        v.descend(let);
+      },
+      [&](const Ref<Let>& let, Visitor& v) {
+        names.insert(let->var);
+        v.descend(let);
+      });
+  return names;
+}
+
 LaneAccesses::LaneAccesses(const Ref<For>& loop, const std::unordered_set<NodeRef>& private_memory,
                            arith::Analyzer& analyzer)
     : loop_(loop), private_memory_(private_memory), analyzer_(analyzer) {
@@ -43,7 +61,38 @@ LaneAccesses::LaneAccesses(const Ref<For>& loop, const std::unordered_set<NodeRe
     written_.insert(store->buffer->data);
     v.descend(store);
   });
+  note_names();
   collect(loop->body);
+}
+
+void LaneAccesses::note_names() {
+  int loops = 0;
+  auto note = [&](const auto& let, Visitor& v) {
+    note_name(let->var, let->value);
+    if (loops > 0) inner_names_.push_back(let->var);
+    v.descend(let);
+  };
+  visit(
+      loop_->body,
+      [&](const Ref<For>& nested, Visitor& v) {
+        ++loops;
+        v.descend(nested);
+        --loops;
+      },
+      [&](const Ref<LetStmt>& let, Visitor& v) { note(let, v); },
+      [&](const Ref<Let>& let, Visitor& v) { note(let, v); });
+}
+
+void LaneAccesses::note_name(const Ref<Var>& name, const Expr& value) {
+  if (moves(value) || !is_steady(value)) moving_.insert(name);
+}
+
+bool LaneAccesses::has_moving_name(const NodeRef& node) const {
+  return uses_any_var(node, [&](const Ref<Var>& v) { return moving_.contains(v); });
+}
+
+bool LaneAccesses::moves(const NodeRef& node) const {
+  return uses_var(node, loop_->loop_var) || has_moving_name(node);
 }
 
 void LaneAccesses::collect(const Stmt& s) {
@@ -89,7 +138,8 @@ void LaneAccesses::add(const Ref<Buffer>& buffer, const Expr& index, bool writes
 
 std::optional<int64_t> LaneAccesses::stride_of(const Expr& index) {
   const Ref<Var> v = loop_->loop_var;
-  if (!uses_var(index, v)) return 0;
+  if (!moves(index)) return 0;
+  if (has_moving_name(index)) return std::nullopt;
   if (index.dtype().is_vector() || !is_steady(index)) return std::nullopt;
   return const_int(analyzer_.simplify(substitute(index, {{v, v + 1}}) - index));
 }
@@ -99,7 +149,7 @@ bool LaneAccesses::is_steady(const Expr& index) {
   if (effect_of(index) == Effect::kPure) return true;
   bool is_same = true;
   const Expr pure = rewrite(index, [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
-    is_same &= !uses_var(load, loop_->loop_var) && !written_.count(load->buffer->data);
+    is_same &= !moves(load) && !written_.count(load->buffer->data);
     return zero(Expr(load).dtype());
   });
   return is_same && effect_of(pure) == Effect::kPure;
@@ -114,6 +164,7 @@ Expr LaneAccesses::elsewhere(const LaneAccess& access, bool other_lane) {
   };
   if (other_lane) renew(*loop_);
   for (const Ref<For>& nested : access.loops) renew(*nested);
+  for (const Ref<Var>& name : inner_names_) fresh[name] = make<Var>(*name);
   return substitute(access.index, fresh);
 }
 
@@ -135,11 +186,14 @@ bool LaneAccesses::all_differ(const Expr& index) {
 
 /// No element belongs to `a` in one lane and to `b` in another one.
 bool LaneAccesses::apart(const LaneAccess& a, const LaneAccess& b) {
-  if (effect_of(a.index) != Effect::kPure || effect_of(b.index) != Effect::kPure) return false;
+  for (const LaneAccess* access : {&a, &b}) {
+    if (effect_of(access->index) != Effect::kPure || has_moving_name(access->index)) return false;
+  }
   if (a.stride && b.stride && *a.stride == *b.stride && *a.stride != 0) {
-    arith::ConstIntBound cell = analyzer_.const_int_bound(analyzer_.simplify(a.index - elsewhere(b, false)));
+    const Expr distance = analyzer_.simplify(a.index - elsewhere(b, false));
+    arith::ConstIntBound cell = analyzer_.const_int_bound(distance);
     int64_t width = std::abs(*a.stride);
-    if (cell.min_value > -width && cell.max_value < width) return true;
+    if ((cell.min_value > -width && cell.max_value < width) || beyond_lanes(distance, width)) return true;
   }
   if (a.loops.empty() && b.loops.empty() && structural_equal(a.index, b.index) && all_differ(a.index)) return true;
   arith::ConstIntBound gap = analyzer_.const_int_bound(analyzer_.simplify(a.index - elsewhere(b, true)));

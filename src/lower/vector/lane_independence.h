@@ -26,6 +26,9 @@ struct LaneAccess {
   std::optional<int64_t> stride;  ///< stride of the index between iterations; null: not constant
 };
 
+/// The variables that lets in a piece of code define.
+std::unordered_set<NodeRef> names_in(const Stmt& body);
+
 /// The accesses of a loop, and what they allow.
 class LaneAccesses {
  public:
@@ -37,6 +40,11 @@ class LaneAccesses {
   std::string obstacle();
 
  private:
+  void note_names();
+  void note_name(const Ref<Var>& name, const Expr& value);
+  bool has_moving_name(const NodeRef& node) const;
+  /// Whether it uses the loop's variable, or a name of what may differ between iterations.
+  bool moves(const NodeRef& node) const;
   void collect(const Stmt& s);
   void collect(const Expr& e);
   void add(const Ref<Buffer>& buffer, const Expr& index, bool writes);
@@ -46,14 +54,16 @@ class LaneAccesses {
   bool beyond_lanes(const Expr& gap, int64_t stride);
   bool all_differ(const Expr& index);
   bool apart(const LaneAccess& a, const LaneAccess& b);
-  /// The index with variables of the loops around the access, and with the lane's if asked for, replaced by fresh ones
-  /// of the same ranges.
+  /// The index with variables of the loops around the access and what depends on these, and with the lane's if asked
+  /// for, replaced by fresh ones of the same ranges.
   Expr elsewhere(const LaneAccess& access, bool other_lane);
 
   const Ref<For>& loop_;
   const std::unordered_set<NodeRef>& private_memory_;
   arith::Analyzer& analyzer_;
   std::unordered_set<NodeRef> written_;  ///< data variables of what the loop stores to
+  std::unordered_set<NodeRef> moving_;   ///< what lets name that may differ between iterations
+  std::vector<Ref<Var>> inner_names_;    ///< what lets name below loops inside
   std::vector<LaneAccess> accesses_;
   std::vector<Ref<For>> inside_;
   int conditions_ = 0;  // around what is being collected

@@ -18,6 +18,7 @@
 //            inside of a vectorized one are copied once, not per lane
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "ir/build.h"
 #include "ir/reduction_step.h"
@@ -330,7 +331,7 @@ class LaneSpreader {
 
   Stmt put(const Ref<BufferStore>& s, const Expr& value) {
     if (s->indices.size() != 1) return fail(Stmt(s), "'" + s->buffer->name + "' is not flat");
-    Expr index = spread(s->indices[0]);
+    Expr index = spread_index(s->indices[0]);
     if (!reason.empty()) return s;
     if (index.dtype().is_scalar())
       return fail(Stmt(s),
@@ -348,7 +349,7 @@ class LaneSpreader {
   /// such steps all but one would be lost. `index`: in terms of the loop; `wide`: in all lanes.
   bool may_meet(const Expr& index, const Expr& wide) {
     if (const Ramp* ramp = wide.as<Ramp>()) return const_int(analyzer_.simplify(ramp->stride)).value_or(0) == 0;
-    if (effect_of(index) != Effect::kPure) return true;
+    if (effect_of(index) != Effect::kPure || names_vector(index)) return true;
     const Expr first = substitute(index, VarMap{{lane_, begin_}});
     std::unordered_set<int64_t> places;
     for (int lane = 0; lane < lanes_; ++lane) {
@@ -358,9 +359,22 @@ class LaneSpreader {
     return false;
   }
 
+  /// Whether a let has named a value there that differs between lanes.
+  bool names_vector(const Expr& e) const {
+    return uses_any_var(e, [&](const Ref<Var>& v) { return v != lane_ && values_.contains(v); });
+  }
+
+  /// Its arithmetic stays in its type, which that of values may leave.
+  Expr spread_index(const Expr& index) {
+    const bool outer = std::exchange(in_index_, true);
+    Expr result = spread(index);
+    in_index_ = outer;
+    return result;
+  }
+
   Expr load(const Ref<BufferLoad>& l) {
     if (l->indices.size() != 1) return fail(Expr(l), "'" + l->buffer->name + "' is not flat");
-    Expr index = spread(l->indices[0]);
+    Expr index = spread_index(l->indices[0]);
     if (!reason.empty()) return l;
     if (index.dtype().is_scalar()) {
       // All lanes load the same element. Under a mask it may not exist if no lane is active.
@@ -383,7 +397,7 @@ class LaneSpreader {
   /// P[k // 2]: elements that several lanes in a row ask for are loaded once.
   Expr load_once(const Ref<BufferLoad>& l) {
     const Expr& index = l->indices[0];
-    if (effect_of(index) != Effect::kPure) return {};
+    if (effect_of(index) != Effect::kPure || names_vector(index)) return {};
     int64_t times = 0;
     visit(index, [&](const Ref<FloorDiv>& quotient, Visitor& walk) {
       if (uses_var(quotient->a, lane_)) times = std::gcd(times, const_int(quotient->b).value_or(1));
@@ -469,7 +483,8 @@ class LaneSpreader {
         Expr value = spread(e.as<Cast>()->value);
         if (value == e.as<Cast>()->value) return e;
         DataType type = e.dtype().with_lanes(value.dtype().lanes);
-        if (const Ramp* r = value.as<Ramp>(); r && type.is_int() && type.bits >= value.dtype().bits) {
+        const Ramp* r = type.is_int() && type.bits >= value.dtype().bits ? value.as<Ramp>() : nullptr;
+        if (r && (in_index_ || !variables_.may_wrap(e.as<Cast>()->value))) {
           return make<Ramp>({cast(type.element(), r->base), cast(type.element(), r->stride), r->lanes});
         }
         return cast(type, value);
@@ -579,6 +594,7 @@ class LaneSpreader {
   Expr taking_part_;  ///< part of the mask from statements, without conditions within values
   std::vector<std::pair<Ref<Buffer>, Expr>> touched_;
   VarMap values_;
+  bool in_index_ = false;
 };
 
 /// Largest number of lanes with a branch each, for elements without masked accesses, or strided elements without gather

@@ -400,8 +400,10 @@ class PlainLoopVectorizer {
   Ref<For> with_partial_results(const Ref<For>& loop) {
     std::unordered_map<NodeRef, Stmt> steps;
     bool exact = true;
+    const std::unordered_set<NodeRef> names = names_in(loop->body);
+    auto moves = [&](const Ref<Var>& v) { return v == loop->loop_var || names.contains(v); };
     visit(loop->body, [&](const Ref<BufferStore>& store) {
-      if (store->indices.size() != 1 || uses_var(store->indices[0], loop->loop_var)) return;
+      if (store->indices.size() != 1 || uses_any_var(store->indices[0], moves)) return;
       auto step = effect_of(store->indices[0]) == Effect::kPure ? lane_step(*store, analyzer_) : std::nullopt;
       exact = exact && step && step->is_exact() && is_alone(loop, *store, private_memory_);
       if (!exact) return;
