@@ -1,7 +1,5 @@
 #include "analysis/accesses.h"
 
-#include <algorithm>
-
 #include "ir/annotations.h"
 #include "ir/atomic_operation.h"
 #include "ir/build.h"
@@ -9,6 +7,7 @@
 #include "ir/regions.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -198,7 +197,7 @@ class AccessWalk {
     v(realize->predicate);
     if (!is_true(realize->predicate))
       around_.push_back({SurroundingKind::kCondition, realize, {}, {}, realize->predicate});
-    for (size_t i = 0; i < realize->iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize->iter_values)) {
       v(realize->iter_values[i]);
       const Ref<IterVar>& axis = realize->block->iter_vars[i];
       if (axis->dom.defined()) v(axis->dom);  // speaks of nothing that the block defines
@@ -328,7 +327,7 @@ Ref<BufferRegion> Access::region() const {
 bool Access::is_conditional() const {
   if (mask().defined()) return true;
   Surroundings inner = inside_block(around);
-  return std::any_of(inner.begin(), inner.end(), [](const Surrounding& s) {
+  return any_of(inner, [](const Surrounding& s) {
     return s.kind == SurroundingKind::kCondition || s.kind == SurroundingKind::kWhile;
   });
 }

@@ -15,6 +15,7 @@
 #include "ir/regions.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
@@ -41,13 +42,12 @@ struct Uses {
 };
 
 bool touches(const std::vector<Ref<BufferRegion>>& regions, const NodeRef& buffer) {
-  return std::any_of(regions.begin(), regions.end(), [&](const auto& region) { return region->buffer == buffer; });
+  return any_of(regions, [&](const auto& region) { return region->buffer == buffer; });
 }
 
 bool owns(const NodeBase* node, const NodeRef& buffer) {
   const Block* block = as<Block>(node);
-  return block && std::any_of(block->alloc_buffers.begin(), block->alloc_buffers.end(),
-                              [&](const Def<Buffer>& own) { return own == buffer; });
+  return block && any_of(block->alloc_buffers, [&](const Def<Buffer>& own) { return own == buffer; });
 }
 
 /// Accesses to the buffers that blocks allocate, by block.
@@ -92,11 +92,11 @@ class BufferUses : public Memo::Fact {
   }
   /// The loop drives a reduction of a block that writes the buffer.
   bool carries(const Use& use, const NodeRef& buffer, const NodeRef& loop_var) const {
-    return std::any_of(use.path.begin(), use.path.end(), [&](const NodeBase* node) {
+    return any_of(use.path, [&](const NodeBase* node) {
       const Block* block = as<Block>(node);
       auto it = carried_.find(block);
       if (it == carried_.end() || !touches(block->writes, buffer)) return false;
-      return std::find(it->second.begin(), it->second.end(), loop_var) != it->second.end();
+      return is_contained(it->second, loop_var);
     });
   }
   /// Returns the position of the block in the tree of the function.
@@ -150,7 +150,7 @@ class BufferUses : public Memo::Fact {
       if (tree[at].scope != 0 || !plain || tree[at].binds_data) return false;
       blocks.push_back(&*plain);
     }
-    for (size_t i = 0; i < blocks.size(); ++i) {
+    for (size_t i : indices_of(blocks)) {
       int at = tree.blocks()[i + 1];
       Path path = {tree[0].node};
       for (int loop : tree.loops_above(at)) path.push_back(tree[loop].node);
@@ -169,7 +169,7 @@ class BufferUses : public Memo::Fact {
   /// Loops over which the block's reductions and scans run.
   void note_carried(const BlockRealize& realize) {
     std::vector<NodeRef> variables;
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       if (realize.block->iter_vars[i]->iter_type == IterType::kDataPar) continue;
       visit(realize.iter_values[i], [&](const Ref<Var>& v) { variables.push_back(v); });
     }
@@ -216,7 +216,7 @@ class LocationFinder {
     if (replaces_view(*block, buffer)) return true;
     const BlockFacts& facts = BlockFacts::of(block);
     bool all = facts.role != BlockRole::kOther && touches(block->writes, buffer);
-    for (size_t i = 0; i < block->writes.size(); ++i) all &= block->writes[i]->buffer != buffer || facts.writes_all[i];
+    for (size_t i : indices_of(block->writes)) all &= block->writes[i]->buffer != buffer || facts.writes_all[i];
     return all;
   }
 
@@ -256,9 +256,9 @@ class LocationFinder {
       const Block& block = tree_->block_at(at);
       bool writes = touches(block.writes, buffer);
       if (one.reads && !replaces_view(block, buffer)) {
-        bool known = touches(block.reads, buffer) ? std::any_of(writers.begin(), writers.end(),
-                                                                [&](int writer) { return covers(writer, at, buffer); })
-                                                  : writes && starts_its_reduction(at);
+        bool known = touches(block.reads, buffer)
+                         ? any_of(writers, [&](int writer) { return covers(writer, at, buffer); })
+                         : writes && starts_its_reduction(at);
         if (!known) return false;
       }
       if (writes) writers.push_back(at);
@@ -278,11 +278,11 @@ class LocationFinder {
   /// is one piece of memory for all of its iterations, be they of threads, and for all loops inside.
   size_t first_owned(const Ref<Buffer>& buffer, const Uses& uses) const {
     size_t first = 0;
-    for (size_t depth = 0; depth < uses.common.size(); ++depth) {
+    for (size_t depth : indices_of(uses.common)) {
       const For* loop = as<For>(uses.common[depth]);
       if (!loop) continue;
       auto reduces = [&](const Use& one) { return uses_.carries(one, buffer, loop->loop_var); };
-      if (std::any_of(uses.list.begin(), uses.list.end(), reduces)) break;
+      if (any_of(uses.list, reduces)) break;
       const auto axis = thread_axis(*loop);
       if (axis && !memory_scope(buffer->scope()).is_shared_by(*axis)) first = depth + 1;
     }
@@ -399,11 +399,11 @@ bool is_plainly_owned(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
   auto axis = thread_axis(tree.for_at(loop));
   if (!axis || memory_scope(buffer->scope()).is_shared_by(*axis)) return false;
   std::vector<int> loops = tree.loops_above(loop);
-  if (std::any_of(loops.begin(), loops.end(), [&](int at) { return !thread_axis(tree.for_at(at)); })) return false;
+  if (any_of(loops, [&](int at) { return !thread_axis(tree.for_at(at)); })) return false;
   loops.push_back(loop);
   if (Scope::of(tree.block_at(0)).bare_statement()) return false;
   const auto& own = tree.block_at(0).alloc_buffers;
-  if (std::find(own.begin(), own.end(), buffer) == own.end()) return false;
+  if (!is_contained(own, buffer)) return false;
   for (int at : tree.blocks()) {
     if (at == 0) continue;
     const Ref<Block> block = tree.block_ref(at);
@@ -416,7 +416,7 @@ bool is_plainly_owned(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
     for (size_t i = 0; writes && i < realize.iter_values.size(); ++i) {
       if (is_data_parallel(block->iter_vars[i])) continue;
       auto drives = [&](int at) { return uses_var(realize.iter_values[i], tree.for_at(at).loop_var); };
-      if (std::any_of(loops.begin(), loops.end(), drives)) return false;
+      if (any_of(loops, drives)) return false;
     }
   }
   return true;

@@ -1,12 +1,11 @@
 #include "analysis/axis_condition.h"
 
-#include <algorithm>
-
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -25,7 +24,7 @@ Expr without_terms(const Expr& condition, F&& is_gone) {
 Expr condition_beyond_domains(const BlockRealize& realize) {
   if (is_true(realize.predicate)) return realize.predicate;
   arith::Analyzer analyzer;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     const Ref<Range>& dom = realize.block->iter_vars[i]->dom;
     analyzer.assume(ge(realize.iter_values[i], dom->min));
     analyzer.assume(lt(realize.iter_values[i], dom->min + dom->extent));
@@ -62,7 +61,7 @@ Expr condition_on_axes(const Expr& condition, const Tree& tree, int block) {
   // A loop that neither the condition nor an axis uses repeats instances, all of them alike.
   std::erase_if(loops, [&](int at) {
     auto uses = [&](const Expr& e) { return uses_var(e, tree.for_at(at).loop_var); };
-    return !uses(condition) && std::none_of(realize.iter_values.begin(), realize.iter_values.end(), uses);
+    return !uses(condition) && none_of(realize.iter_values, uses);
   });
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, tree[block].scope);

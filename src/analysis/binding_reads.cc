@@ -1,10 +1,9 @@
 #include "analysis/binding_reads.h"
 
-#include <algorithm>
-
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 
@@ -34,7 +33,7 @@ std::vector<Ref<BufferRegion>> binding_reads(const BlockRealize& realize) {
 
 bool binding_reads(const BlockRealize& realize, const Ref<Buffer>& buffer) {
   std::vector<Ref<BufferRegion>> regions = binding_reads(realize);
-  return std::any_of(regions.begin(), regions.end(), [&](const auto& region) { return region->buffer == buffer; });
+  return any_of(regions, [&](const auto& region) { return region->buffer == buffer; });
 }
 
 }  // namespace tilewright::analysis

@@ -11,6 +11,7 @@
 #include "ir/regions.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -35,7 +36,7 @@ class Detector {
     for (const Touched& touched : writes_) access.writes.push_back(region_of(touched));
     for (Touched& touched : reads_) {
       if (has_init && accumulates(touched)) continue;
-      for (size_t i = 0; i < touched.box.size(); ++i) widen_floats(touched.box[i], touched.buffer->shape[i]);
+      for (size_t i : indices_of(touched.box)) widen_floats(touched.box[i], touched.buffer->shape[i]);
       access.reads.push_back(region_of(touched));
     }
     access.opaque = std::move(opaque_);
@@ -50,7 +51,7 @@ class Detector {
 
   /// The block writes all that it reads of the buffer.
   bool accumulates(const Touched& read) {
-    return std::any_of(writes_.begin(), writes_.end(), [&](const Touched& write) {
+    return any_of(writes_, [&](const Touched& write) {
       return write.buffer == read.buffer && arith::proves_subset(read.box, write.box, analyzer_);
     });
   }
@@ -70,7 +71,7 @@ class Detector {
   void note_pointer(const Access& access) {
     if (access.site.is<DeclBuffer>()) return;
     auto is_known = [&](const Ref<Var>& known) { return known.get() == access.pointer.get(); };
-    if (std::none_of(opaque_.begin(), opaque_.end(), is_known)) opaque_.push_back(access.pointer);
+    if (none_of(opaque_, is_known)) opaque_.push_back(access.pointer);
   }
 
   bool is_own(const Access& access) const {
@@ -78,7 +79,7 @@ class Detector {
       const DeclBuffer* decl = s.node.as<DeclBuffer>();
       return decl && decl->buffer == access.named;
     };
-    return own_.contains(access.named) || std::any_of(access.around.begin(), access.around.end(), declares);
+    return own_.contains(access.named) || any_of(access.around, declares);
   }
 
   void touch(std::vector<Touched>& list, const Access& access) {
@@ -93,7 +94,7 @@ class Detector {
       if (touched.buffer != region->buffer) continue;
       const Box before = touched.box;
       touched.box = arith::unite(before, box, analyzer_);
-      for (size_t i = 0; i < touched.box.size(); ++i) {
+      for (size_t i : indices_of(touched.box)) {
         if (!is_same(before[i], touched.box[i])) cover_dimension(touched.box[i], region->buffer->shape[i]);
       }
       return;
@@ -113,7 +114,7 @@ class Detector {
     for (const auto& [loop_var, set] : domains) {
       if (set.min.defined()) starts.emplace(loop_var, set.min);
     }
-    for (size_t i = 0; i < box.size(); ++i) {
+    for (size_t i : indices_of(box)) {
       if (!box[i].is_bounded() || effect_of(box[i].min) == Effect::kPure) continue;
       Expr start = substitute(region[i]->min, starts);
       // Axes of blocks inside start where loops do that are inside, too.
@@ -161,7 +162,7 @@ class Detector {
 
   Ref<BufferRegion> region_of(const Touched& touched) {
     std::vector<Ref<Range>> region;
-    for (size_t i = 0; i < touched.box.size(); ++i) {
+    for (size_t i : indices_of(touched.box)) {
       Ref<Range> range = range_as_said(touched.box[i]);
       bool known = range.defined() && !is_known_inside_only(range);
       region.push_back(known ? range : range_of(touched.buffer->shape[i]));
@@ -207,8 +208,7 @@ bool detect_plainly(const PlainBlock& plain, BlockAccess& access) {
       if (!same_indices(load->indices, store.indices)) return false;
       continue;
     }
-    auto known =
-        std::find_if(first.begin(), first.end(), [&](const BufferLoad* one) { return one->buffer == load->buffer; });
+    auto known = find_if(first, [&](const BufferLoad* one) { return one->buffer == load->buffer; });
     if (known == first.end()) {
       first.push_back(load);
     } else if (!same_indices((*known)->indices, load->indices)) {
@@ -234,11 +234,10 @@ Ref<BufferRegion> known_at_start(const Ref<BufferRegion>& region, const std::vec
   const std::vector<Ref<Range>> whole = whole_region(region->buffer->shape);
   std::vector<Ref<Range>> ranges = region->region;
   bool all_known = true;
-  for (size_t i = 0; i < ranges.size(); ++i) {
+  for (size_t i : indices_of(ranges)) {
     bool changes = false;
     visit(ranges[i], [&](const Ref<BufferLoad>& load, Visitor& walk) {
-      changes |= std::any_of(writes.begin(), writes.end(),
-                             [&](const auto& write) { return write->buffer->data == load->buffer->data; });
+      changes |= any_of(writes, [&](const auto& write) { return write->buffer->data == load->buffer->data; });
       walk.descend(load);
     });
     if (changes) ranges[i] = whole[i];
@@ -265,19 +264,19 @@ std::vector<Ref<BufferRegion>> init_writes(const Block& block) {
     if (axis->iter_type != IterType::kCommReduce) spatial.insert(axis->var);
   }
   auto speaks_of_more = [&](const Ref<BufferRegion>& write) {
-    return std::any_of(write->region.begin(), write->region.end(), [&](const Ref<Range>& range) {
+    return any_of(write->region, [&](const Ref<Range>& range) {
       return uses_any_var(range, [&](const Ref<Var>& v) { return !spatial.contains(v); });
     });
   };
   std::vector<Ref<BufferRegion>> result = block.writes;
-  if (std::none_of(result.begin(), result.end(), speaks_of_more)) return result;
+  if (none_of(result, speaks_of_more)) return result;
   Block init = block;
   init.body = init.init;
   init.init = {};
   const std::vector<Ref<BufferRegion>> found = block_access_region(make<Block>(std::move(init))).writes;
   for (Ref<BufferRegion>& region : result) {
     if (!speaks_of_more(region)) continue;
-    auto own = std::find_if(found.begin(), found.end(), [&](const auto& f) { return f->buffer == region->buffer; });
+    auto own = find_if(found, [&](const auto& f) { return f->buffer == region->buffer; });
     if (own != found.end()) {
       region = *own;
       continue;

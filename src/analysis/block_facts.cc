@@ -1,7 +1,5 @@
 #include "analysis/block_facts.h"
 
-#include <algorithm>
-
 #include "analysis/accesses.h"
 #include "analysis/block_access_region.h"
 #include "analysis/cover.h"
@@ -19,6 +17,7 @@
 #include "ir/substitute.h"
 #include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -50,7 +49,7 @@ class Examine {
     facts_.takes = block_->reads;
     std::erase_if(facts_.takes, [&](const Ref<BufferRegion>& read) { return made_inside(read->buffer); });
     for (const Ref<BufferRegion>& write : block_->writes) {
-      bool replaced = std::any_of(replaced_.begin(), replaced_.end(), [&](const Ref<BufferRegion>& region) {
+      bool replaced = any_of(replaced_, [&](const Ref<BufferRegion>& region) {
         return region->buffer == write->buffer && within(write, {region});
       });
       facts_.writes_all.push_back(replaced || surely_writes(block_->body, *block_, write, analyzer_));
@@ -70,7 +69,7 @@ class Examine {
       facts_.role = reads_own_ || !partial_.empty() ? BlockRole::kUpdate : BlockRole::kComplete;
     }
     // An axis of one step has no step that another one could overwrite.
-    bool reduces = std::any_of(block_->iter_vars.begin(), block_->iter_vars.end(), [](const Ref<IterVar>& axis) {
+    bool reduces = any_of(block_->iter_vars, [](const Ref<IterVar>& axis) {
       return is_reduction_axis(axis) && !is_const_int(axis->dom->extent, 1);
     });
     if (reduces && !reads_own_) {
@@ -109,7 +108,7 @@ class Examine {
         return;
       }
     }
-    if (!reads_own_ && std::any_of(block_->iter_vars.begin(), block_->iter_vars.end(), is_reduction_axis)) {
+    if (!reads_own_ && any_of(block_->iter_vars, is_reduction_axis)) {
       say("it has a reduction axis, but does not say that it reads what it writes");
       return;
     }
@@ -139,12 +138,11 @@ class Examine {
   /// Checks a block whose reduction axes select what it writes. `why` does not change.
   void check_scatter() {
     const std::string why = facts_.why;
-    const bool is_usual = std::all_of(block_->iter_vars.begin(), block_->iter_vars.end(), [](const Ref<IterVar>& axis) {
-      return is_data_parallel(axis) || is_reduction_axis(axis);
-    });
+    const bool is_usual = all_of(
+        block_->iter_vars, [](const Ref<IterVar>& axis) { return is_data_parallel(axis) || is_reduction_axis(axis); });
     if (is_usual && !block_->init.defined() && check_statements() && check_signature() && check_own_accesses()) {
-      const bool are_apart = std::all_of(block_->writes.begin(), block_->writes.end(), [&](const auto& write) {
-        return std::all_of(block_->iter_vars.begin(), block_->iter_vars.end(), [&](const Ref<IterVar>& axis) {
+      const bool are_apart = all_of(block_->writes, [&](const auto& write) {
+        return all_of(block_->iter_vars, [&](const Ref<IterVar>& axis) {
           return is_reduction_axis(axis) || is_const_int(axis->dom->extent, 1) || is_index(*write, axis);
         });
       });
@@ -156,8 +154,8 @@ class Examine {
 
   /// Whether the axis is the index of all that the region holds, in some dimension.
   static bool is_index(const BufferRegion& region, const Ref<IterVar>& axis) {
-    return std::any_of(region.region.begin(), region.region.end(),
-                       [&](const Ref<Range>& r) { return r->min == axis->var && is_const_int(r->extent, 1); });
+    return any_of(region.region,
+                  [&](const Ref<Range>& r) { return r->min == axis->var && is_const_int(r->extent, 1); });
   }
 
   /// A call whose effect is on memory behind the pointers that it gets, all of which are views: the block is as good as
@@ -165,8 +163,8 @@ class Examine {
   static bool is_contract(const Call& call) {
     Intrinsic intrinsic = intrinsic_of(call);
     if (intrinsic != Intrinsic::k_call_extern && intrinsic != Intrinsic::k_call_llvm_intrin) return false;
-    return std::any_of(call.args.begin(), call.args.end(),
-                       [](const NodeRef& arg) { return arg.sort() == Sort::kExpr && arg.get()->dtype.is_handle(); });
+    return any_of(call.args,
+                  [](const NodeRef& arg) { return arg.sort() == Sort::kExpr && arg.get()->dtype.is_handle(); });
   }
 
   /// No statement whose effect is more than the stores one sees, or the pointers say.
@@ -197,7 +195,7 @@ class Examine {
 
   /// `also`: another bound of the same accesses, or null.
   bool within(const Ref<BufferRegion>& inner, const Regions& declared, const BufferRegion* also = nullptr) {
-    return std::any_of(declared.begin(), declared.end(), [&](const Ref<BufferRegion>& outer) {
+    return any_of(declared, [&](const Ref<BufferRegion>& outer) {
       return outer->buffer == inner->buffer && (structural_equal(outer, inner) || holds(*outer, *inner, also));
     });
   }
@@ -205,7 +203,7 @@ class Examine {
   /// Dimension by dimension; one that is declared as a whole holds every access, whatever data select.
   bool holds(const BufferRegion& outer, const BufferRegion& inner, const BufferRegion* also) {
     const std::vector<Expr>& shape = inner.buffer->shape;
-    for (size_t d = 0; d < shape.size(); ++d) {
+    for (size_t d : indices_of(shape)) {
       arith::IntSet declared = arith::IntSet::of_range(outer.region[d]);
       if (arith::proves_subset(arith::IntSet::of_range(inner.region[d]), declared, analyzer_)) continue;
       if (also && arith::proves_subset(arith::IntSet::of_range(also->region[d]), declared, analyzer_)) continue;
@@ -236,7 +234,7 @@ class Examine {
       const Ref<BufferRegion>& declared = block_->reads[position->value];
       if (declared->buffer != region->buffer) continue;
       bool inside = true;
-      for (size_t d = 0; d < region->region.size(); ++d) {
+      for (size_t d : indices_of(region->region)) {
         inside &= comes_from_floats(raw->region[d]->min) ||
                   arith::proves_subset(arith::IntSet::of_range(region->region[d]),
                                        arith::IntSet::of_range(declared->region[d]), analyzer_);
@@ -253,8 +251,7 @@ class Examine {
     if (!sequence || block_->init.defined()) return false;
     const Stmt& first = sequence->seq[0];
     auto shows = [&](const Ref<Buffer>& named) {
-      return named == region->buffer ||
-             std::any_of(block_->match_buffers.begin(), block_->match_buffers.end(), [&](const auto& match) {
+      return named == region->buffer || any_of(block_->match_buffers, [&](const auto& match) {
                return match->buffer == named && match->source->buffer == region->buffer;
              });
     };
@@ -320,8 +317,7 @@ class Examine {
     return is_behind_one_of(block_->reads, pointer) || is_behind_one_of(block_->writes, pointer);
   }
   static bool is_behind_one_of(const Regions& regions, const Ref<Var>& pointer) {
-    return std::any_of(regions.begin(), regions.end(),
-                       [&](const Ref<BufferRegion>& region) { return region->buffer->data == pointer; });
+    return any_of(regions, [&](const Ref<BufferRegion>& region) { return region->buffer->data == pointer; });
   }
   static bool is_access_ptr(const Access& access) {
     const Call* call = access.site.as<Call>();
@@ -336,9 +332,8 @@ class Examine {
 
   /// A pointer to a view reads the view, replaces all of it, or both.
   void note_pointer(const Access& access, const Ref<BufferRegion>& region) {
-    bool always =
-        !access.is_conditional() && std::none_of(access.around.begin(), access.around.end(),
-                                                 [](const auto& s) { return s.kind == Surrounding::Kind::kLoop; });
+    bool always = !access.is_conditional() &&
+                  none_of(access.around, [](const auto& s) { return s.kind == Surrounding::Kind::kLoop; });
     reads_own_ |= access.reads && written(region->buffer);
     accumulates_by_pointer_ |= access.reads && written(region->buffer);
     if (!access.reads && access.writes && always && !access.in_init) replaced_.push_back(region);
@@ -369,7 +364,7 @@ class Examine {
     const Expr conditions = known_conditions(around, is_constant);
     arith::Box box = arith::relax_region(region->region, domains, analyzer_, conditions);
     std::vector<Ref<Range>> ranges;
-    for (size_t d = 0; d < box.size(); ++d) {
+    for (size_t d : indices_of(box)) {
       Ref<Range> range = box[d].to_range(analyzer_);
       ranges.push_back(range.defined() ? range : range_of(region->buffer->shape[d]));
     }
@@ -377,19 +372,18 @@ class Examine {
   }
 
   bool is_allocated(const Ref<Buffer>& buffer) const {
-    return std::any_of(block_->alloc_buffers.begin(), block_->alloc_buffers.end(),
-                       [&](const Ref<Buffer>& own) { return own->data == buffer->data; });
+    return any_of(block_->alloc_buffers, [&](const Ref<Buffer>& own) { return own->data == buffer->data; });
   }
   bool is_own(const Access& access) const {
     auto declares = [&](const Surrounding& s) {
       const DeclBuffer* decl = s.node.as<DeclBuffer>();
       return decl && decl->buffer == access.named;
     };
-    return is_allocated(access.named) || std::any_of(access.around.begin(), access.around.end(), declares);
+    return is_allocated(access.named) || any_of(access.around, declares);
   }
 
   bool check_signature() {
-    for (size_t i = 0; i < block_->writes.size(); ++i) {
+    for (size_t i : indices_of(block_->writes)) {
       for (size_t j = 0; j < i; ++j) {
         const Ref<Buffer>& buffer = block_->writes[i]->buffer;
         if (buffer->data == block_->writes[j]->buffer->data)
@@ -400,19 +394,18 @@ class Examine {
   }
 
   void take_partial_writes() {
-    for (size_t i = 0; i < block_->writes.size(); ++i) {
+    for (size_t i : indices_of(block_->writes)) {
       const Ref<BufferRegion>& write = block_->writes[i];
       if (facts_.writes_all[i]) continue;
       if (partial_.empty()) partial_ = write->buffer->name;
-      bool read = std::any_of(facts_.takes.begin(), facts_.takes.end(),
-                              [&](const Ref<BufferRegion>& region) { return structural_equal(region, write); });
+      bool read =
+          any_of(facts_.takes, [&](const Ref<BufferRegion>& region) { return structural_equal(region, write); });
       if (!read) facts_.takes.push_back(write);
     }
   }
 
   bool written(const Ref<Buffer>& buffer) const {
-    return std::any_of(block_->writes.begin(), block_->writes.end(),
-                       [&](const Ref<BufferRegion>& write) { return write->buffer->data == buffer->data; });
+    return any_of(block_->writes, [&](const Ref<BufferRegion>& write) { return write->buffer->data == buffer->data; });
   }
 
   /// Whether blocks inside have written, in the same instance, all that the block reads of its own results. Then it
@@ -427,7 +420,7 @@ class Examine {
     BlockRole role = BlockFacts::of(tree.block_ref(writer)).role;
     if (role != BlockRole::kComplete && role != BlockRole::kReduction) return false;
     std::vector<int> readers = scope.readers(buffer);
-    return std::all_of(readers.begin(), readers.end(), [&](int child) {
+    return all_of(readers, [&](int child) {
       int reader = tree.block(scope.children()[child]->block->id.value);
       return reader > writer && !why_not_covered(tree, writer, reader, buffer);
     });
@@ -466,9 +459,8 @@ class Examine {
   bool reads_within(const Ref<Buffer>& buffer, const Regions& own) {
     if (!by_pointer_.empty()) return false;
     const Regions reads = block_access_region(block_).reads;
-    return std::all_of(reads.begin(), reads.end(), [&](const Ref<BufferRegion>& read) {
-      return read->buffer->data != buffer->data || within(read, own);
-    });
+    return all_of(
+        reads, [&](const Ref<BufferRegion>& read) { return read->buffer->data != buffer->data || within(read, own); });
   }
 
   /// Different data-parallel axes, disjoint elements: of what is declared, or else of what the body stores to.
@@ -495,7 +487,7 @@ class Examine {
     for (const Ref<IterVar>& axis : block_->iter_vars) {
       if (is_data_parallel(axis) && !is_const_int(axis->dom->extent, 1)) axes.push_back(axis);
     }
-    if (std::all_of(axes.begin(), axes.end(), [&](const auto& axis) { return is_index(*write, axis); })) return true;
+    if (all_of(axes, [&](const auto& axis) { return is_index(*write, axis); })) return true;
     arith::IterDomains inputs;
     for (const Ref<IterVar>& axis : axes) inputs.emplace_back(axis->var, axis->dom);
     std::vector<Expr> starts, extents;
@@ -508,7 +500,7 @@ class Examine {
       Expr inner = arith::mirrored(start, inputs);
       if (inner.defined()) start = inner;
     }
-    if (std::all_of(extents.begin(), extents.end(), [](const Expr& extent) { return is_const_int(extent, 1); })) {
+    if (all_of(extents, [](const Expr& extent) { return is_const_int(extent, 1); })) {
       extents.resize(arith::join_digits(starts).size());  // elements, at whole numbers
     }
     auto map = arith::detect_iter_map(starts, arith::rounded_up(starts, inputs), {}, arith::IterMapLevel::kBijective,
@@ -546,9 +538,9 @@ class Examine {
           return structural_equal(each, load) ? Expr(value) : Expr(walk.descend(each));
         }));
       }
-      const bool are_used = std::any_of(replaced.begin(), replaced.end(), [&](const Expr& start) {
+      const bool are_used = any_of(replaced, [&](const Expr& start) {
         return uses_any_var(start, [&](const Ref<Var>& v) {
-          return std::any_of(selecting.begin(), selecting.end(), [&](const auto& input) { return input.first == v; });
+          return any_of(selecting, [&](const auto& input) { return input.first == v; });
         });
       });
       if (are_used) continue;
@@ -573,10 +565,9 @@ class Examine {
     const Ref<Var>& axis = outer->var;
     const Ref<Var> step = var("step", axis.dtype());
     analyzer_.bind(step, range(one(axis.dtype()), outer->dom->extent));
-    return std::any_of(write.region.begin(), write.region.end(), [&](const Ref<Range>& r) {
-      const bool is_shared = std::any_of(axes.begin(), axes.end(), [&](const Ref<IterVar>& other) {
-        return other != outer && uses_var(r, other->var);
-      });
+    return any_of(write.region, [&](const Ref<Range>& r) {
+      const bool is_shared =
+          any_of(axes, [&](const Ref<IterVar>& other) { return other != outer && uses_var(r, other->var); });
       if (is_shared) return false;
       Expr later = substitute(r->min, VarMap{{axis, axis + step}});
       return later != r->min && analyzer_.can_prove(le(r->min + r->extent, later));
@@ -626,8 +617,7 @@ class Examine {
   }
 
   bool is_view(const NodeRef& buffer) const {
-    return std::any_of(block_->match_buffers.begin(), block_->match_buffers.end(),
-                       [&](const Ref<MatchBufferRegion>& match) { return match->buffer == buffer; });
+    return any_of(block_->match_buffers, [&](const Ref<MatchBufferRegion>& match) { return match->buffer == buffer; });
   }
 
   const Ref<Block>& block_;
@@ -641,21 +631,20 @@ class Examine {
 };
 
 bool is_at_one_of(const BufferLoad& load, const Regions& regions) {
-  return std::any_of(regions.begin(), regions.end(), [&](const Ref<BufferRegion>& region) {
+  return any_of(regions, [&](const Ref<BufferRegion>& region) {
     return region->buffer == load.buffer && PlainStore::is_at(load.indices, region);
   });
 }
 
 /// Whether each instance writes one element that its data-parallel axes select, each axis being an index.
 bool selects_by_axes(const Block& block, const Ref<BufferRegion>& write) {
-  return std::all_of(block.iter_vars.begin(), block.iter_vars.end(), [&](const Ref<IterVar>& axis) {
+  return all_of(block.iter_vars, [&](const Ref<IterVar>& axis) {
     auto names_it = [&](const Ref<Range>& r) { return r->min == axis->var; };
     if (is_reduction_axis(axis)) {
-      return std::none_of(write->region.begin(), write->region.end(),
-                          [&](const Ref<Range>& r) { return uses_var(r->min, axis->var); });
+      return none_of(write->region, [&](const Ref<Range>& r) { return uses_var(r->min, axis->var); });
     }
     return is_data_parallel(axis) && axis->dom.defined() &&
-           (is_const_int(axis->dom->extent, 1) || std::any_of(write->region.begin(), write->region.end(), names_it));
+           (is_const_int(axis->dom->extent, 1) || any_of(write->region, names_it));
   });
 }
 
@@ -684,12 +673,12 @@ bool judge_plainly(const PlainBlock& plain, BlockFacts& facts) {
   }
   if (plain.init) {
     bool sets = plain.init->store->buffer == store.buffer && PlainStore::is_at(plain.init->store->indices, write);
-    bool free = std::none_of(plain.init->loads.begin(), plain.init->loads.end(), [&](const BufferLoad* load) {
+    bool free = none_of(plain.init->loads, [&](const BufferLoad* load) {
       return is_own(load->buffer) || !is_at_one_of(*load, block.reads);
     });
     if (!sets || !free) return false;
   }
-  bool reduces = std::any_of(block.iter_vars.begin(), block.iter_vars.end(), is_reduction_axis);
+  bool reduces = any_of(block.iter_vars, is_reduction_axis);
   if (reduces && !accumulates) return false;
   facts.role = plain.init ? BlockRole::kReduction : accumulates ? BlockRole::kUpdate : BlockRole::kComplete;
   if (accumulates) {

@@ -1,10 +1,9 @@
 #include "analysis/block_flags.h"
 
-#include <algorithm>
-
 #include "analysis/cover.h"
 #include "analysis/scope.h"
 #include "arith/region_bound.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -66,8 +65,8 @@ bool is_stage_pipeline(const Tree& tree, int block) {
   for (const Dependence& dependence : scope.dependences()) {
     if (dependence.kind == DependenceKind::kAnti) return false;
   }
-  return std::all_of(scope.children().begin(), scope.children().end(),
-                     [&](const BlockRealize* child) { return is_covered(tree, tree.block(child->block->id.value)); });
+  return all_of(scope.children(),
+                [&](const BlockRealize* child) { return is_covered(tree, tree.block(child->block->id.value)); });
 }
 
 }  // namespace

@@ -17,11 +17,11 @@
 #include "analysis/sizes.h"
 #include "analysis/threads.h"
 #include "arith/buffer_values.h"
-#include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
@@ -49,7 +49,7 @@ std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int bl
   for (int at = tree[block].parent; at != from; at = tree[at].parent) {
     if (tree[at].is_loop) loops.push_back(at);
   }
-  std::reverse(loops.begin(), loops.end());
+  std::ranges::reverse(loops);
   return loops;
 }
 
@@ -96,7 +96,7 @@ void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::
     for (const BufferDomain& domain : buffer_domains(tree.block_at(around))) arith::assume(analyzer, domain);
   }
   for (; at != Tree::kNone; at = tree[at].parent) {
-    if (std::find(except.begin(), except.end(), at) != except.end()) continue;
+    if (is_contained(except, at)) continue;
     if (tree[at].is_loop) {
       const For& loop = tree.for_at(at);
       analyzer.bind(loop.loop_var, loop.min, loop.extent);
@@ -118,7 +118,7 @@ arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>&
       return e;
     }
     if (map.empty()) {
-      for (size_t i = 0; i < axes.size(); ++i) map.emplace(axes[i]->var, realize.iter_values[i]);
+      for (size_t i : indices_of(axes)) map.emplace(axes[i]->var, realize.iter_values[i]);
     }
     return substitute(e, map);
   };
@@ -140,7 +140,7 @@ bool is_one_to_one(const std::vector<Expr>& values, const arith::IterDomains& in
 
 bool limits_reduction(const BlockRealize& realize) {
   return uses_any_var(condition_beyond_domains(realize), [&](const Ref<Var>& v) {
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       if (is_reduction_axis(realize.block->iter_vars[i]) && uses_var(realize.iter_values[i], v)) return true;
     }
     return false;
@@ -154,7 +154,7 @@ std::optional<arith::Box> reachable(const BlockRealize& realize, const Ref<Buffe
   arith::Box box;
   for (const Ref<Range>& r : write->region) {
     const auto& axes = realize.block->iter_vars;
-    auto axis = std::find_if(axes.begin(), axes.end(), [&](const Ref<IterVar>& a) { return a->var == r->min; });
+    auto axis = find_if(axes, [&](const Ref<IterVar>& a) { return a->var == r->min; });
     if (axis == axes.end() || !is_const_int(r->extent, 1)) return std::nullopt;
     box.push_back(arith::IntSet::of_range((*axis)->dom));
   }
@@ -171,7 +171,7 @@ struct Instances {
   template <class Joins>
   Instances(const BlockRealize& realize, const Ref<BufferRegion>& write, Joins&& joins)
       : region(bound_region(realize, write)), dims(region.size()) {
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       const Ref<IterVar>& axis = realize.block->iter_vars[i];
       if (!joins(axis)) continue;
       region.push_back(range(realize.iter_values[i], one(realize.iter_values[i].dtype())));
@@ -210,8 +210,7 @@ std::optional<arith::Box> box_of_instances(const BlockRealize& realize, const Re
 std::optional<arith::Box> produced_inside(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                           const std::vector<int>& loops, arith::Analyzer& analyzer) {
   return box_of_instances(realize, write, tree, loops, analyzer, [&](const Ref<IterVar>& axis) {
-    return std::none_of(write->region.begin(), write->region.end(),
-                        [&](const Ref<Range>& r) { return r->min == axis->var; });
+    return none_of(write->region, [&](const Ref<Range>& r) { return r->min == axis->var; });
   });
 }
 
@@ -221,13 +220,13 @@ std::optional<arith::Box> produced_over_axes(const BlockRealize& realize, const 
                                              const Tree& tree, const std::vector<int>& loops,
                                              arith::Analyzer& analyzer) {
   auto is_axis = [](const Ref<Range>& r) { return r->min.is<Var>(); };
-  if (std::all_of(write->region.begin(), write->region.end(), is_axis)) return std::nullopt;
+  if (all_of(write->region, is_axis)) return std::nullopt;
   arith::Region points;
   for (const Expr& value : realize.iter_values) points.push_back(range(value, one(value.dtype())));
   auto box = surely_reached(points, inputs_of(tree, loops), realize.predicate, analyzer);
   if (!box) return std::nullopt;
   arith::IterDomains axes;
-  for (size_t i = 0; i < box->size(); ++i) {
+  for (size_t i : indices_of(*box)) {
     const Ref<IterVar>& axis = realize.block->iter_vars[i];
     const arith::IntSet& reached = (*box)[i];
     bool whole = arith::proves_subset(arith::IntSet::of_range(axis->dom), reached, analyzer);
@@ -287,8 +286,7 @@ std::optional<ChosenElements> produced_where_chosen(const Tree& tree, int block,
   auto inside = reachable(realize, write);
   if (!chosen.defined() || !inside) return std::nullopt;
   for (const Ref<IterVar>& axis : realize.block->iter_vars) {
-    const bool selects = std::any_of(write->region.begin(), write->region.end(),
-                                     [&](const Ref<Range>& r) { return r->min == axis->var; });
+    const bool selects = any_of(write->region, [&](const Ref<Range>& r) { return r->min == axis->var; });
     if (!selects && uses_var(chosen, axis->var)) return std::nullopt;
   }
   realize.predicate = bool_imm(true);
@@ -366,7 +364,7 @@ Side side_of(const Tree& tree, int block, std::vector<int> loops, const std::vec
   Side side(*tree.realize_at(block), std::move(loops));
   std::erase_if(side.loops, [&](int at) {
     int around = same_threads(tree, at);
-    if (around == Tree::kNone || std::find(joined.begin(), joined.end(), around) != joined.end()) return false;
+    if (around == Tree::kNone || is_contained(joined, around)) return false;
     const Ref<Var>& own = tree.for_at(at).loop_var;
     side.replace({{own, cast(own.dtype(), tree.for_at(around).loop_var)}});
     return true;
@@ -381,8 +379,7 @@ void unite_threads(const Tree& tree, const Ref<Buffer>& buffer, Side& writer, Si
     const For& one = tree.for_at(at);
     auto axis = thread_axis(one);
     if (!axis || !axis->is_unique() || memory_scope(buffer->scope()).is_shared_by(*axis)) return false;
-    auto other = std::find_if(reader.loops.begin(), reader.loops.end(),
-                              [&](int loop) { return thread_axis(tree.for_at(loop)) == axis; });
+    auto other = find_if(reader.loops, [&](int loop) { return thread_axis(tree.for_at(loop)) == axis; });
     if (other == reader.loops.end()) return false;
     // Both loop variables are constant: the writer's stands for the thread.
     const Ref<Var>& own = tree.for_at(*other).loop_var;
@@ -399,7 +396,7 @@ void unite_threads(const Tree& tree, const Ref<Buffer>& buffer, Side& writer, Si
 bool depends_on(const Side& side, const For& loop) {
   auto depends = [&](const Expr& e) { return uses_var(e, loop.loop_var); };
   const auto& values = side.realize().iter_values;
-  return std::any_of(values.begin(), values.end(), depends) || depends(side.realize().predicate);
+  return any_of(values, depends) || depends(side.realize().predicate);
 }
 
 /// Returns the outer loops that the block depends on, followed by the loops of the side.
@@ -408,7 +405,7 @@ std::vector<int> with_outer(const Tree& tree, const std::vector<int>& outer, con
   for (int at : outer) {
     if (depends_on(side, tree.for_at(at))) loops.push_back(at);
   }
-  loops.insert(loops.end(), side.loops.begin(), side.loops.end());
+  append_range(loops, side.loops);
   return loops;
 }
 
@@ -418,7 +415,7 @@ bool count_loops(const Tree& tree, const std::vector<int>& outer, const Side& si
   for (int at : outer) {
     if (depends_on(side, tree.for_at(at)) && !add(tree.for_at(at))) return false;
   }
-  return std::all_of(side.loops.begin(), side.loops.end(), [&](int at) { return add(tree.for_at(at)); });
+  return all_of(side.loops, [&](int at) { return add(tree.for_at(at)); });
 }
 
 /// Two blocks below the statement `lca`, one of which writes what the other reads, or stores over.
@@ -453,7 +450,7 @@ bool plainly_covered(const Flow& flow, const std::vector<int>& joined) {
   // A box of these as well holds every combination.
   std::vector<Expr> reductions;
   std::vector<arith::Reach> domain;
-  for (size_t i = 0; i < writer.iter_values.size(); ++i) {
+  for (size_t i : indices_of(writer.iter_values)) {
     const Ref<IterVar>& axis = writer.block->iter_vars[i];
     if (!is_reduction_axis(axis)) continue;
     const IntImm *min = axis->dom->min.as<IntImm>(), *extent = axis->dom->extent.as<IntImm>();
@@ -465,13 +462,12 @@ bool plainly_covered(const Flow& flow, const std::vector<int>& joined) {
     if (!flow.tree.same_memory(read->buffer, flow.buffer)) continue;
     auto need = arith::plain_reach(read->region, read_by, reading);
     if (!need) return false;
-    need->insert(need->end(), domain.begin(), domain.end());
-    bool covered =
-        std::any_of(writer.block->writes.begin(), writer.block->writes.end(), [&](const Ref<BufferRegion>& write) {
-          auto has = write->buffer == read->buffer ? arith::plain_cover(write->region, reductions, written, writing)
-                                                   : std::nullopt;
-          return has && arith::is_inside(*need, *has, around);
-        });
+    append_range(*need, domain);
+    bool covered = any_of(writer.block->writes, [&](const Ref<BufferRegion>& write) {
+      auto has = write->buffer == read->buffer ? arith::plain_cover(write->region, reductions, written, writing)
+                                               : std::nullopt;
+      return has && arith::is_inside(*need, *has, around);
+    });
     if (!covered) return false;
   }
   return true;
@@ -482,7 +478,7 @@ bool is_mirrored(const Flow& flow, const Ref<BufferRegion>& read) {
   const BlockRealize &writer = flow.writer.realize(), &reader = flow.reader.realize();
   const auto writing = inputs_of(flow.tree, flow.writer.loops), reading = inputs_of(flow.tree, flow.reader.loops);
   const auto& writes = writer.block->writes;
-  return std::any_of(writes.begin(), writes.end(), [&](const Ref<BufferRegion>& write) {
+  return any_of(writes, [&](const Ref<BufferRegion>& write) {
     return write->buffer == read->buffer && mirrors(writer, write, writing, reader, read, reading);
   });
 }
@@ -565,8 +561,7 @@ std::optional<Obstacle> why_not_reached(const Tree& tree, int producer, int cons
   unite_threads(tree, buffer, writer, reader);
   Flow flow{tree, lca,     producer, consumer,          buffer,           regions,
             verb, in_body, exists,   std::move(writer), std::move(reader)};
-  bool together =
-      std::any_of(joined.begin(), joined.end(), [&](int at) { return depends_on(flow.writer, tree.for_at(at)); });
+  bool together = any_of(joined, [&](int at) { return depends_on(flow.writer, tree.for_at(at)); });
   if (plainly_covered(flow, {}) || (together && plainly_covered(flow, joined))) return std::nullopt;
   auto obstacle = why_not_covered(flow, {});
   return obstacle && together && !why_not_covered(flow, joined) ? std::nullopt : obstacle;
@@ -630,7 +625,7 @@ std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block) {
   for (const Ref<BufferRegion>& read : tree.block_at(block).reads) {
     const Ref<Buffer>& buffer = read->buffer;
     std::vector<int> writers = scope.writers(buffer);
-    bool own = std::find(writers.begin(), writers.end(), reader) != writers.end();
+    bool own = is_contained(writers, reader);
     std::erase(writers, reader);
     std::vector<int> at;
     for (int writer : writers) at.push_back(tree.block(scope.children()[writer]->block->id.value));
@@ -669,19 +664,17 @@ bool grows_with_iterations(const Tree& tree, const std::vector<int>& loops, cons
   auto sums = counters ? arith::independent_digits({value}, *counters) : std::nullopt;
   if (!sums) {
     arith::Analyzer analyzer;
-    return std::any_of(loops.begin(), loops.end(), [&](int at) {
+    return any_of(loops, [&](int at) {
       const Ref<Var>& v = tree.for_at(at).loop_var;
       Expr rest = analyzer.simplify(value - cast(value.dtype(), v));
-      return std::none_of(loops.begin(), loops.end(),
-                          [&](int other) { return uses_var(rest, tree.for_at(other).loop_var); });
+      return none_of(loops, [&](int other) { return uses_var(rest, tree.for_at(other).loop_var); });
     });
   }
   std::vector<arith::Digit> digits(sums->front().digits.begin(), sums->front().digits.end());
   auto depth = [&](const arith::Digit& digit) {
-    return std::find_if(counters->begin(), counters->end(),
-                        [&](const arith::Counter& c) { return c.var == digit.var; });
+    return find_if(*counters, [&](const arith::Counter& c) { return c.var == digit.var; });
   };
-  std::sort(digits.begin(), digits.end(), [](const auto& a, const auto& b) { return a.scale > b.scale; });
+  std::ranges::sort(digits, [](const auto& a, const auto& b) { return a.scale > b.scale; });
   for (size_t i = 1; i < digits.size(); ++i) {
     const arith::Digit &high = digits[i - 1], &low = digits[i];
     if (depth(high) > depth(low) || (high.var == low.var && high.lower < low.lower)) return false;
@@ -696,7 +689,7 @@ std::optional<Obstacle> why_begun_late(const Tree& tree, int block, const std::v
   if (is_true(realize.predicate)) return std::nullopt;
   VarMap begin;
   for (int at : loops) begin[tree.for_at(at).loop_var] = tree.for_at(at).min;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     const IterVar& axis = *realize.block->iter_vars[i];
     if (!is_reduction_axis(realize.block->iter_vars[i])) continue;
     const Expr& value = realize.iter_values[i];
@@ -720,7 +713,7 @@ std::optional<Obstacle> why_not_begun_first(const Tree& tree, int from, int bloc
   arith::IterDomains inputs = inputs_of(tree, loops);
   arith::IterMapResult map;
   std::vector<Expr> values = realize.iter_values;  // elements, and steps without an init, may come in any order
-  for (size_t i = 0; i < values.size(); ++i) {
+  for (size_t i : indices_of(values)) {
     const Ref<IterVar>& axis = realize.block->iter_vars[i];
     if (is_reduction_axis(axis) && realize.block->init.defined()) continue;
     values[i] = ascending(values[i], axis->dom->min, axis->dom->extent, inputs, realize.predicate, analyzer);
@@ -733,7 +726,7 @@ std::optional<Obstacle> why_not_begun_first(const Tree& tree, int from, int bloc
   // The init runs where all reduction axes are at their starts. The axes are made of different digits of the loops;
   // with the digits of the other axes held, all of theirs at zero is the first step in any order of the loops, if the
   // axes grow with them.
-  for (size_t i = 0; i < map.indices.size(); ++i) {
+  for (size_t i : indices_of(map.indices)) {
     if (!is_reduction_axis(realize.block->iter_vars[i])) continue;
     for (const arith::IterSplitExpr& split : map.indices[i].args) {
       if (analyzer.can_prove_greater_equal(split.scale, 0)) continue;
@@ -753,8 +746,7 @@ std::optional<Obstacle> why_init_not_first(const Tree& tree, int from, int block
   auto between = loops_between(tree, from, block);
   if (!between) return Obstacle{quoted(*realize.block) + " runs on a condition", {tree.stmt(block)}};
   std::erase_if(*between, [&](int at) {
-    return std::none_of(realize.iter_values.begin(), realize.iter_values.end(),
-                        [&](const Expr& value) { return uses_var(value, tree.for_at(at).loop_var); });
+    return none_of(realize.iter_values, [&](const Expr& value) { return uses_var(value, tree.for_at(at).loop_var); });
   });
   return why_not_begun_first(tree, from, block, *between);
 }
@@ -766,7 +758,7 @@ std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int 
   if (auto obstacle = why_not_isolated(tree, block, from)) return obstacle;
   if (BlockFacts::of(realize.block).role == BlockRole::kComplete) return std::nullopt;
   std::vector<const NodeBase*> drives_spatial, drives_reduction;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     auto& drives = is_reduction_axis(realize.block->iter_vars[i]) ? drives_reduction : drives_spatial;
     uses_any_var(realize.iter_values[i], [&](const Ref<Var>& v) {
       drives.push_back(v.get());
@@ -777,9 +769,7 @@ std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int 
   int outermost_reduction = Tree::kNone;
   for (int at : *between) {
     const For& loop = tree.for_at(at);
-    auto is_among = [&](const std::vector<const NodeBase*>& vars) {
-      return std::find(vars.begin(), vars.end(), loop.loop_var.get()) != vars.end();
-    };
+    auto is_among = [&](const std::vector<const NodeBase*>& vars) { return is_contained(vars, loop.loop_var.get()); };
     bool spatial = is_among(drives_spatial), reduction = is_among(drives_reduction);
     auto name = [&] { return "loop '" + loop.loop_var->name_hint + "'"; };
     if (spatial && reduction) {

@@ -1,12 +1,11 @@
 #include "analysis/cover_chosen.h"
 
-#include <algorithm>
-
 #include "analysis/accesses.h"
 #include "analysis/cover.h"
 #include "ir/build.h"
 #include "ir/conjunction.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -18,7 +17,7 @@ class Happening {
     const BlockRealize& realize = *tree.realize_at(block);
     bind_above(analyzer_, tree, tree[block].parent);
     assume_all(stable_terms(realize.predicate), analyzer_);
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       map_.emplace(realize.block->iter_vars[i]->var, realize.iter_values[i]);
     }
     for (const Surrounding& each : around) {
@@ -35,7 +34,7 @@ class Happening {
 
   bool proves(const Expr& condition) {
     const std::vector<Expr> terms = conjuncts(substitute(condition, map_));
-    return std::all_of(terms.begin(), terms.end(), [&](const Expr& term) { return analyzer_.can_prove(term); });
+    return all_of(terms, [&](const Expr& term) { return analyzer_.can_prove(term); });
   }
 
  private:
@@ -54,10 +53,10 @@ bool reads_only_chosen(const Tree& tree, int reader, const Ref<BufferRegion>& wr
     if (data.defined() && data != write->buffer->data) return;
     const std::vector<Expr>* indices = access.form == Access::Form::kElement ? access.indices() : nullptr;
     only = indices && access.named == write->buffer && indices->size() == write->region.size() &&
-           std::all_of(indices->begin(), indices->end(), [](const Expr& index) { return index.dtype().is_scalar(); });
+           all_of(*indices, [](const Expr& index) { return index.dtype().is_scalar(); });
     if (!only) return;
     VarMap element;
-    for (size_t d = 0; d < indices->size(); ++d) {
+    for (size_t d : indices_of(*indices)) {
       element.emplace(write->region[d]->min, cast(write->region[d]->min.dtype(), (*indices)[d]));
     }
     only = Happening(tree, reader, access.around).proves(substitute(chosen, element));

@@ -8,6 +8,7 @@
 #include "ir/numeric.h"
 #include "ir/regions.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -73,7 +74,7 @@ class Clips {
   /// The dimension that begins a constant behind `start`, and that constant; the limit must be one for all iterations.
   std::optional<std::pair<size_t, Expr>> find(const Expr& start, const Expr& limit) {
     if (arith::uses_inputs(limit, inputs_) || !arith::uses_inputs(start, inputs_)) return std::nullopt;
-    for (size_t d = 0; d < region_.size(); ++d) {
+    for (size_t d : indices_of(region_)) {
       if (!is_const_int(region_[d]->extent, 1)) continue;
       Expr behind = analyzer_.simplify(region_[d]->min - start);
       if (const_int(behind) && fits(limit + behind, region_[d]->min.dtype())) return std::pair(d, behind);
@@ -125,7 +126,7 @@ bool shows_condition(const Expr& condition, const arith::Region& region, const a
   for (const auto& [v, domain] : inputs) {
     first.emplace(v, substitute(domain->min, first));
     if (!uses_var(condition, v)) continue;
-    shows &= std::any_of(region.begin(), region.end(), [&v = v](const Ref<Range>& r) { return uses_var(r->min, v); });
+    shows &= any_of(region, [&v = v](const Ref<Range>& r) { return uses_var(r->min, v); });
   }
   return shows || proves_all(substitute(condition, first), analyzer);
 }

@@ -1,13 +1,12 @@
 #include "analysis/cover_mirror.h"
 
-#include <algorithm>
-
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
 #include "ir/build.h"
 #include "ir/conjunction.h"
 #include "ir/op.h"
 #include "ir/structural.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -44,7 +43,7 @@ class Mirror {
 
  private:
   static const Ref<Range>* domain(const arith::IterDomains& loops, const NodeRef& variable) {
-    auto it = std::find_if(loops.begin(), loops.end(), [&](const auto& each) { return each.first == variable; });
+    auto it = find_if(loops, [&](const auto& each) { return each.first == variable; });
     return it == loops.end() ? nullptr : &it->second;
   }
   bool same_domain(const Range& written, const Range& read) const {
@@ -60,23 +59,22 @@ class Mirror {
 bool mirrors(const Touching& write, const Touching& read) {
   if (write.region.size() != read.region.size()) return false;
   Mirror mirror(write.loops, read.loops);
-  for (size_t d = 0; d < write.region.size(); ++d) {
+  for (size_t d : indices_of(write.region)) {
     if (!mirror.matches(write.region[d]->min, read.region[d]->min)) return false;
     if (!mirror.matches(write.region[d]->extent, read.region[d]->extent)) return false;
   }
   if (!mirror.settle_others()) return false;
   const std::vector<Expr> runs = conjuncts(write.condition), known = conjuncts(read.condition);
-  return std::all_of(runs.begin(), runs.end(), [&](const Expr& term) {
+  return all_of(runs, [&](const Expr& term) {
     const Expr now = mirror(term);
-    return effect_of(now) == Effect::kPure &&
-           std::any_of(known.begin(), known.end(), [&](const Expr& other) { return same_expr(now, other); });
+    return effect_of(now) == Effect::kPure && any_of(known, [&](const Expr& other) { return same_expr(now, other); });
   });
 }
 
 bool mirrors(const BlockRealize& writer, const Ref<BufferRegion>& write, const arith::IterDomains& writing,
              const BlockRealize& reader, const Ref<BufferRegion>& read, const arith::IterDomains& reading) {
   const auto& axes = writer.block->iter_vars;
-  return std::all_of(axes.begin(), axes.end(), is_data_parallel) &&  // else one instance completes nothing
+  return all_of(axes, is_data_parallel) &&  // else one instance completes nothing
          mirrors({bound_region(writer, write), writing, writer.predicate},
                  {bound_region(reader, read), reading, reader.predicate});
 }

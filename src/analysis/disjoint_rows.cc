@@ -4,6 +4,7 @@
 
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -31,7 +32,7 @@ std::vector<NodeRef> lists_of(const Tree& tree, const Block& block, const Ref<Bu
       if (!tree.same_memory(region->buffer, buffer)) continue;
       if (region->buffer != buffer) return {};
       if (is_first) lists.resize(region->region.size());
-      for (size_t d = 0; d < lists.size(); ++d) {
+      for (size_t d : indices_of(lists)) {
         const NodeRef list = list_of_rows(*region->region[d]);
         lists[d] = is_first || lists[d] == list ? list : NodeRef();
       }
@@ -42,8 +43,7 @@ std::vector<NodeRef> lists_of(const Tree& tree, const Block& block, const Ref<Bu
 }
 
 bool has(const DisjointBuffers& group, const NodeRef& data) {
-  return std::any_of(group.begin(), group.end(),
-                     [&](const Ref<Buffer>& buffer) { return NodeRef(buffer->data) == data; });
+  return any_of(group, [&](const Ref<Buffer>& buffer) { return NodeRef(buffer->data) == data; });
 }
 
 }  // namespace
@@ -59,9 +59,8 @@ bool touch_disjoint_rows(const Tree& tree, int one, int other, const Ref<Buffer>
   const std::vector<NodeRef> second = lists_of(tree, tree.block_at(other), buffer);
   for (size_t d = 0; d < std::min(first.size(), second.size()); ++d) {
     if (!first[d].defined() || !second[d].defined() || first[d] == second[d]) continue;
-    const bool are_disjoint = std::any_of(groups.begin(), groups.end(), [&](const DisjointBuffers& group) {
-      return has(group, first[d]) && has(group, second[d]);
-    });
+    const bool are_disjoint =
+        any_of(groups, [&](const DisjointBuffers& group) { return has(group, first[d]) && has(group, second[d]); });
     if (are_disjoint) return true;
   }
   return false;

@@ -1,11 +1,10 @@
 #include "analysis/divisors.h"
 
-#include <algorithm>
-
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 
@@ -74,7 +73,7 @@ bool fails(const arith::IntSet& set, arith::Analyzer& analyzer, const SureReads&
 }  // namespace
 
 bool has_failing_ends(const arith::Box& box, arith::Analyzer& analyzer, const SureReads& sure) {
-  return std::any_of(box.begin(), box.end(), [&](const arith::IntSet& set) { return fails(set, analyzer, sure); });
+  return any_of(box, [&](const arith::IntSet& set) { return fails(set, analyzer, sure); });
 }
 
 arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer, const SureReads& sure,

@@ -2,7 +2,6 @@
 // once for each version of the program.
 #pragma once
 
-#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -10,6 +9,8 @@
 #include <vector>
 
 #include "analysis/tree.h"
+
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 
@@ -32,7 +33,7 @@ class Findings : public Memo::Fact {
 
   std::optional<bool> known(const Key& key) const {
     std::lock_guard lock(mutex_);
-    auto it = std::find_if(answers_.begin(), answers_.end(), [&](const auto& answer) { return answer.first == key; });
+    auto it = find_if(answers_, [&](const auto& answer) { return answer.first == key; });
     return it == answers_.end() ? std::nullopt : std::optional(it->second);
   }
   void note(const Key& key, bool answer) const {

@@ -4,6 +4,7 @@
 
 #include "analysis/plain_store.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 
@@ -14,7 +15,7 @@ bool take_plainly(const PlainBlock& plain, std::vector<const NodeBase*>& vars) {
   const Block& block = *plain.block;
   if (!block.annotations.empty()) return false;
   PlainStore all = plain.body;
-  if (plain.init) all.vars.insert(all.vars.end(), plain.init->vars.begin(), plain.init->vars.end());
+  if (plain.init) append_range(all.vars, plain.init->vars);
   for (const auto* regions : {&block.reads, &block.writes}) {
     for (const Ref<BufferRegion>& region : *regions) {
       if (!PlainStore::is_plain(*region->buffer)) return false;
@@ -29,8 +30,7 @@ bool take_plainly(const PlainBlock& plain, std::vector<const NodeBase*>& vars) {
   }
   vars = std::move(all.vars);
   std::erase_if(vars, [&](const NodeBase* v) {
-    return std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
-                       [&](const Ref<IterVar>& axis) { return axis->var.get() == v; });
+    return any_of(block.iter_vars, [&](const Ref<IterVar>& axis) { return axis->var.get() == v; });
   });
   return true;
 }
@@ -45,14 +45,12 @@ const FreeVars& FreeVars::of(const Ref<Block>& block) {
       result.vars_.clear();
       for_each_free_var(block, [&](const Ref<Var>& v) { result.vars_.push_back(v.get()); });
     }
-    std::sort(result.vars_.begin(), result.vars_.end());
+    std::ranges::sort(result.vars_);
     result.vars_.erase(std::unique(result.vars_.begin(), result.vars_.end()), result.vars_.end());
     return result;
   });
 }
 
-bool FreeVars::contains(const NodeRef& variable) const {
-  return std::binary_search(vars_.begin(), vars_.end(), variable.get());
-}
+bool FreeVars::contains(const NodeRef& variable) const { return std::ranges::binary_search(vars_, variable.get()); }
 
 }  // namespace tilewright::analysis

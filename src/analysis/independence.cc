@@ -24,6 +24,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
@@ -51,15 +52,15 @@ class Below {
 
   /// A block before `at` writes the buffer.
   bool sets_before(int at, const Ref<Buffer>& buffer) const {
-    return std::any_of(blocks_.begin(), blocks_.end(),
-                       [&](int block) { return block < at && tree_.touches(tree_.block_at(block).writes, buffer); });
+    return any_of(blocks_,
+                  [&](int block) { return block < at && tree_.touches(tree_.block_at(block).writes, buffer); });
   }
 
   /// Threads of a block make a copy together (write_at), in memory that no other block below the loop touches: each of
   /// them stores what is there already, or what another one is about to store.
   bool is_joint_copy(int at, const Ref<Buffer>& buffer, const Execution& execution) const {
     if (!execution.axis || !execution.axis->in_team() || !tree_.block_at(at).annotations.has("auto_copy")) return false;
-    return std::none_of(blocks_.begin(), blocks_.end(), [&](int other) {
+    return none_of(blocks_, [&](int other) {
       const Block& block = tree_.block_at(other);
       return other != at && (tree_.touches(block.writes, buffer) || tree_.touches(block.reads, buffer) ||
                              tree_.touches(binding_reads(tree_, other), buffer));
@@ -98,10 +99,10 @@ class Below {
   /// With `overwriting`, a complete block may overwrite elements that another block has just stored: the iteration
   /// leaves and reads the last values, while no other iteration touches these elements.
   std::optional<Dependent> check_flow(bool overwriting) const {
-    for (size_t i = 0; i < blocks_.size(); ++i) {
+    for (size_t i : indices_of(blocks_)) {
       for (const Ref<BufferRegion>& write : tree_.block_at(blocks_[i]).writes) {
         if (!concerns(write->buffer)) continue;
-        for (size_t j = 0; j < blocks_.size(); ++j) {
+        for (size_t j : indices_of(blocks_)) {
           if (i == j) continue;
           if (auto problem = check_pair(blocks_[i], blocks_[j], write->buffer, overwriting)) return problem;
         }
@@ -192,7 +193,7 @@ Lacks what_reduction_lacks(const Tree& tree, int loop, int block, const Executio
   if (!facts.commutative && !threads_combine(*realize.block, execution)) return Lacks::kOperation;
   if (facts.compound) return Lacks::kSingleSteps;
   bool reduces = false;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     if (!uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) continue;
     if (!is_reduction_axis(realize.block->iter_vars[i])) return Lacks::kAllSteps;
     reduces = true;
@@ -224,7 +225,7 @@ Expr count_in(const std::vector<Expr>& values, const arith::IterDomains& loops, 
   for (const Expr& value : values) {
     visit(value, [&](const Ref<Add>& sum, Visitor& v) {
       if (count.defined()) return;
-      bool all = std::all_of(loops.begin(), loops.end(), [&](const auto& loop) { return uses_var(sum, loop.first); });
+      bool all = all_of(loops, [&](const auto& loop) { return uses_var(sum, loop.first); });
       if (!all) return;
       arith::IterMapResult map =
           arith::detect_iter_map({sum}, loops, {}, arith::IterMapLevel::kBijective, analyzer, true);
@@ -290,11 +291,10 @@ bool parts_one_to_one(const std::vector<Expr>& values, arith::IterDomains loops,
     arith::IterDomains part{loops.back()}, rest(loops.begin(), loops.end() - 1);
     std::vector<Expr> used;
     auto joins = [&](const Expr& value) {
-      bool known = std::any_of(used.begin(), used.end(), [&](const Expr& e) { return e == value; });
-      return !known && std::any_of(part.begin(), part.end(), [&](const auto& l) { return uses_var(value, l.first); });
+      bool known = any_of(used, [&](const Expr& e) { return e == value; });
+      return !known && any_of(part, [&](const auto& l) { return uses_var(value, l.first); });
     };
-    for (auto value = std::find_if(values.begin(), values.end(), joins); value != values.end();
-         value = std::find_if(values.begin(), values.end(), joins)) {
+    for (auto value = find_if(values, joins); value != values.end(); value = find_if(values, joins)) {
       used.push_back(*value);
       auto moved = std::stable_partition(rest.begin(), rest.end(),
                                          [&](const auto& loop) { return !uses_var(*value, loop.first); });
@@ -362,10 +362,10 @@ bool moves_with(const Expr& index, const Ref<Var>& loop_var, const std::function
 /// Whether for each of the loops there is an axis from which it follows: whatever the sizes are.
 bool each_moves_an_axis(const Tree& tree, const std::vector<int>& loops, const std::vector<Expr>& values) {
   const auto is_loop = [&](const Ref<Var>& v) {
-    return std::any_of(loops.begin(), loops.end(), [&](int at) { return v == tree.for_at(at).loop_var; });
+    return any_of(loops, [&](int at) { return v == tree.for_at(at).loop_var; });
   };
-  return std::all_of(loops.begin(), loops.end(), [&](int at) {
-    return std::any_of(values.begin(), values.end(), [&](const Expr& value) {
+  return all_of(loops, [&](int at) {
+    return any_of(values, [&](const Expr& value) {
       return effect_of(value) == Effect::kPure && moves_with(value, tree.for_at(at).loop_var, is_loop);
     });
   });
@@ -385,8 +385,7 @@ bool axes_are_injective(const Tree& tree, std::vector<int> loops, int block) {
       return false;
     });
   }
-  std::erase_if(
-      loops, [&](int at) { return std::find(used.begin(), used.end(), tree.for_at(at).loop_var.get()) == used.end(); });
+  std::erase_if(loops, [&](int at) { return !is_contained(used, tree.for_at(at).loop_var.get()); });
   if (loops.empty()) return false;
   if (auto counters = counters_of(tree, loops)) {
     arith::Injectivity known = AxesByLoops::find_or_compute(realize, std::move(*counters));
@@ -408,8 +407,8 @@ namespace {
 /// Different iterations of the loop make the block write disjoint elements.
 bool writes_disjoint(const Tree& tree, int loop, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
-  bool drives = std::any_of(realize.iter_values.begin(), realize.iter_values.end(),
-                            [&](const Expr& value) { return uses_var(value, tree.for_at(loop).loop_var); });
+  bool drives =
+      any_of(realize.iter_values, [&](const Expr& value) { return uses_var(value, tree.for_at(loop).loop_var); });
   if (!drives) return false;
   // A map that is injective in all loops is so for fixed outer loops: (a * 32 + b) // 40 and (a * 32 + b) % 40 are
   // digits of one number, but not of b alone.
@@ -419,7 +418,7 @@ bool writes_disjoint(const Tree& tree, int loop, int block) {
                                           [&] { return axes_are_injective(tree, tree.loops_above(block), block); });
   if (is_injective) return true;
   std::vector<int> inner = {loop};
-  if (auto between = loops_between(tree, loop, block)) inner.insert(inner.end(), between->begin(), between->end());
+  if (auto between = loops_between(tree, loop, block)) append_range(inner, *between);
   if (around && tree.loops_above(block).size() == inner.size()) return false;
   return axes_are_injective(tree, inner, block);
 }
@@ -464,13 +463,13 @@ bool needs_atomics(const Tree& tree, int loop, int block, const Execution& execu
   const BlockFacts& facts = BlockFacts::of(node);
   if (!facts.undeclared.empty()) return false;
   // Threads that each have a copy of the buffer do not meet there.
-  const bool is_met = std::all_of(node->writes.begin(), node->writes.end(), [&](const Ref<BufferRegion>& write) {
+  const bool is_met = all_of(node->writes, [&](const Ref<BufferRegion>& write) {
     return !execution.axis || memory_scope(write->buffer->scope()).is_shared_by(*execution.axis);
   });
   if (!is_met) return false;
   if (facts.role == BlockRole::kOther && !facts.scatters) return true;
   const BlockRealize& realize = *tree.realize_at(block);
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     const bool drives = uses_var(realize.iter_values[i], tree.for_at(loop).loop_var);
     if (drives && is_reduction_axis(realize.block->iter_vars[i])) return true;
   }
@@ -495,7 +494,7 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
   for (int at : below.blocks()) {
     if (below.is_atomic(at)) continue;
     const BlockRealize& realize = *tree.realize_at(at);
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       const Ref<IterVar>& axis = realize.block->iter_vars[i];
       if (!is_reduction_axis(axis) || !uses_var(realize.iter_values[i], loop_var)) continue;
       const Lacks lacks = what_reduction_lacks(tree, loop, at, execution);
@@ -513,7 +512,7 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
     if (below.is_atomic(at)) continue;
     const BlockRealize& realize = *tree.realize_at(at);
     const auto& writes = realize.block->writes;
-    if (std::none_of(writes.begin(), writes.end(), [&](const auto& write) { return below.concerns(write->buffer); })) {
+    if (none_of(writes, [&](const auto& write) { return below.concerns(write->buffer); })) {
       continue;
     }
     if (writes_disjoint(tree, loop, at) || what_reduction_lacks(tree, loop, at, execution) == Lacks::kNothing) continue;

@@ -4,6 +4,7 @@
 
 #include "analysis/binding_reads.h"
 #include "analysis/changes.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -25,7 +26,7 @@ std::vector<Expr> reading_bounds(const Tree& tree, int from, int block) {
 }
 
 bool may_change_any(const Stmt& stmt, const std::vector<Expr>& values) {
-  return std::any_of(values.begin(), values.end(), [&](const Expr& value) { return may_change(stmt, value); });
+  return any_of(values, [&](const Expr& value) { return may_change(stmt, value); });
 }
 
 }  // namespace

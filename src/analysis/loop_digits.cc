@@ -8,14 +8,13 @@
 // smaller, f0 is smaller, or is the same and f1 is smaller. Loops between them do not change that.
 #include "analysis/loop_digits.h"
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 
 #include "ir/build.h"
-#include "ir/op.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -29,12 +28,12 @@ void rewrite_nest(LoopNest& nest, const Rewriting& rewriting) {
 }
 
 bool uses_loops(const Expr& e, const std::vector<NestLoop>& loops) {
-  return std::any_of(loops.begin(), loops.end(), [&](const NestLoop& loop) { return uses_var(e, loop.var); });
+  return any_of(loops, [&](const NestLoop& loop) { return uses_var(e, loop.var); });
 }
 
 /// The position of the loop over [0, n), where n depends on no other loop.
 std::optional<size_t> find_loop(const Expr& e, const std::vector<NestLoop>& loops) {
-  for (size_t i = 0; i < loops.size(); ++i) {
+  for (size_t i : indices_of(loops)) {
     if (!same_expr(e, loops[i].var)) continue;
     if (!is_const_int(loops[i].min, 0) || uses_loops(loops[i].extent, loops)) return std::nullopt;
     return i;
@@ -92,7 +91,7 @@ void join(LoopNest& nest, const JoinedLoops& sum, const Expr& e, arith::Analyzer
   const NestLoop& outer = nest.loops[sum.loops[0]];
   NestLoop joined{var(outer.var->name_hint, e.dtype()), zero(e.dtype()), sum.scales[0] * outer.extent, false};
   VarMap loops;
-  for (size_t i = 0; i < sum.loops.size(); ++i) {
+  for (size_t i : indices_of(sum.loops)) {
     const NestLoop& loop = nest.loops[sum.loops[i]];
     joined.is_bound |= loop.is_bound;
     const Expr quotient = floordiv(Expr(joined.var), sum.scales[i]);
@@ -132,7 +131,7 @@ class LoopDigits {
   std::vector<NestLoop> loops(const std::vector<Expr>& ends) {
     const DataType dtype = loop_.var.dtype();
     std::vector<NestLoop> result;
-    for (size_t i = 0; i < cuts_.size(); ++i) {
+    for (size_t i : indices_of(cuts_)) {
       const Expr extent = i + 1 < cuts_.size() ? *quotient(cuts_[i + 1], cuts_[i]) : last_extent(ends);
       digits_.push_back(var(loop_.var->name_hint + "_" + std::to_string(i), dtype));
       result.insert(result.begin(), NestLoop{digits_.back(), zero(dtype), extent, loop_.is_bound});
@@ -245,8 +244,7 @@ bool join_some(LoopNest& nest, const std::vector<Expr>& values, const std::funct
     for_each_division(value, [&](const Expr& dividend, const Expr&) {
       if (found) return;
       found = joined_loops(dividend, nest.loops, analyzer);
-      if (found && std::any_of(found->loops.begin(), found->loops.end(),
-                               [&](size_t at) { return is_kept(nest.loops[at].var); })) {
+      if (found && any_of(found->loops, [&](size_t at) { return is_kept(nest.loops[at].var); })) {
         found.reset();
       }
       whole = dividend;
@@ -264,7 +262,7 @@ Expr ascending(const Expr& value, const Expr& min, const Expr& extent, const ari
   auto falls = [&](const arith::IterSplitExpr& digit) {
     return analyzer.can_prove(lt(digit.scale, zero(digit.scale.dtype())));
   };
-  if (read.empty() || !std::any_of(read[0].args.begin(), read[0].args.end(), falls)) return value;
+  if (read.empty() || !any_of(read[0].args, falls)) return value;
   return analyzer.simplify(min * 2 + extent - 1 - value);
 }
 

@@ -5,6 +5,7 @@
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
@@ -25,7 +26,7 @@ double Operations::all_floats() const {
 std::vector<int> LoopProgram::nest(int innermost) const {
   std::vector<int> result;
   for (int loop = innermost; loop >= 0; loop = loops[loop].parent) result.push_back(loop);
-  std::reverse(result.begin(), result.end());
+  std::ranges::reverse(result);
   return result;
 }
 
@@ -405,7 +406,7 @@ void Reader::for_loop(const For& loop) {
 void Reader::block(const BlockRealize& realize) {
   const Block& block = *realize.block;
   Levels around = std::exchange(reduction_, 0);
-  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+  for (size_t i : indices_of(block.iter_vars)) {
     const IterVar& axis = *block.iter_vars[i];
     LoopSum bound = sums_.read(realize.iter_values[i]);
     sums_.bind(axis.var, bound);
@@ -512,7 +513,7 @@ void Reader::place(int buffer, const std::vector<AccessFact*>& accesses) {
     if (axis && axis->in_team() && scope.rank > 0 && scope.is_shared_by(*axis))
       inside |= level_bit(program_.loops[l].depth);
   }
-  for (size_t d = 0; d < fact.shape.size(); ++d) {
+  for (size_t d : indices_of(fact.shape)) {
     std::optional<LoopSum> outer;
     Span64 touched{Span64::kFar, -Span64::kFar};
     bool fits = true;
@@ -542,7 +543,7 @@ void Reader::place_buffers() {
   for (StoreFact& store : program_.stores) {
     for (AccessFact& access : store.accesses) accesses[access.buffer].push_back(&access);
   }
-  for (size_t b = 0; b < program_.buffers.size(); ++b) place(static_cast<int>(b), accesses[b]);
+  for (size_t b : indices_of(program_.buffers)) place(static_cast<int>(b), accesses[b]);
   for (StoreFact& store : program_.stores) {
     for (size_t a = 1; a < store.accesses.size(); ++a) {
       for (const LoopSum& index : store.accesses[a].index) count(sums_.work(index), store.work);

@@ -7,6 +7,7 @@
 #include "ir/op.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -409,8 +410,7 @@ int64_t LoopSums::step_of(const LoopSum& sum, uint32_t loop) const {
 
 bool LoopSums::is_even(const LoopSum& sum, uint32_t loop) const {
   Levels bit = level_bit(atoms_[loop].depth);
-  return std::none_of(sum.begin(), sum.end(),
-                      [&](const LoopSum::Term& term) { return term.atom != loop && atoms_[term.atom].levels & bit; });
+  return none_of(sum, [&](const LoopSum::Term& term) { return term.atom != loop && atoms_[term.atom].levels & bit; });
 }
 
 std::optional<LoopSums::Parts> LoopSums::part(const LoopSum& sum, Levels free) const {

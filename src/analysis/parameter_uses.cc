@@ -1,12 +1,11 @@
 #include "analysis/parameter_uses.h"
 
-#include <algorithm>
-
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -106,11 +105,11 @@ void ParameterUses::pass_pointers(const Call& call) {
 
 void ParameterUses::pass_pointers(const Call& call, const PrimFunc& callee, const std::vector<ParameterUse>& inside) {
   VarMap arguments;
-  for (size_t i = 0; i < call.args.size(); ++i) {
+  for (size_t i : indices_of(call.args)) {
     if (call.args[i].sort() == Sort::kExpr) arguments[callee.params[i]] = Expr(call.args[i]);
   }
   const std::string name = "function '" + call.op.as<GlobalVar>()->name_hint + "'";
-  for (size_t i = 0; i < call.args.size(); ++i) {
+  for (size_t i : indices_of(call.args)) {
     const ParameterUse& use = inside[i];
     const bool reads = use.read_before_written || (use.read && !use.written);
     ParameterUse* param = pass_to_call(call.args[i], reads, use.written, name);
@@ -136,12 +135,10 @@ ParameterUse* ParameterUses::pass_to_call(const NodeRef& pointer, bool reads, bo
 }
 
 bool ParameterUses::is_number(const Ref<Var>& var) const {
-  const bool is_parameter =
-      std::any_of(params_.begin(), params_.end(), [&](const ParameterUse& param) { return param.param == var; });
-  return is_parameter && std::none_of(params_.begin(), params_.end(), [&](const ParameterUse& param) {
+  const bool is_parameter = any_of(params_, [&](const ParameterUse& param) { return param.param == var; });
+  return is_parameter && none_of(params_, [&](const ParameterUse& param) {
            const Ref<Buffer>& memory = memory_of(param);
-           return memory.defined() && std::any_of(memory->shape.begin(), memory->shape.end(),
-                                                  [&](const Expr& extent) { return uses_var(extent, var); });
+           return memory.defined() && any_of(memory->shape, [&](const Expr& extent) { return uses_var(extent, var); });
          });
 }
 

@@ -1,11 +1,10 @@
 #include "analysis/plain_store.h"
 
-#include <algorithm>
-
 #include "arith/linear.h"
 #include "ir/build.h"
 #include "ir/op.h"
 #include "support/deep_stack.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 
@@ -34,7 +33,7 @@ std::optional<PlainStore> PlainStore::of(const Stmt& stmt, const PlainStore* par
 
 bool PlainStore::is_at(const std::vector<Expr>& indices, const Ref<BufferRegion>& region) {
   if (indices.size() != region->region.size()) return false;
-  for (size_t d = 0; d < indices.size(); ++d) {
+  for (size_t d : indices_of(indices)) {
     if (!is_const_int(region->region[d]->extent, 1) || !arith::identical(indices[d], region->region[d]->min)) {
       return false;
     }
@@ -44,7 +43,7 @@ bool PlainStore::is_at(const std::vector<Expr>& indices, const Ref<BufferRegion>
 
 bool PlainStore::is_plain(const Buffer& buffer) {
   auto is_number = [](const Expr& e) { return e.is<IntImm>(); };
-  return std::all_of(buffer.shape.begin(), buffer.shape.end(), is_number) && buffer.strides.empty() &&
+  return all_of(buffer.shape, is_number) && buffer.strides.empty() &&
          (!buffer.elem_offset.defined() || is_number(buffer.elem_offset));
 }
 
@@ -52,14 +51,14 @@ bool PlainStore::take_indices(const Ref<Buffer>& buffer, const std::vector<Expr>
   if (predicate.defined() || !is_plain(*buffer)) return false;
   vars.push_back(buffer->data.get());
   bool outer = std::exchange(in_index_, true);
-  bool plain = std::all_of(indices.begin(), indices.end(), [&](const Expr& index) { return take(index); });
+  bool plain = all_of(indices, [&](const Expr& index) { return take(index); });
   in_index_ = outer;
   return plain;
 }
 
 bool PlainStore::take(const Expr& e) {
   if (part_ && !in_index_ && e == part_->store->value) {
-    loads.insert(loads.end(), part_->loads.begin(), part_->loads.end());
+    append_range(loads, part_->loads);
     vars.insert(vars.end(), part_->vars.begin(),
                 part_->vars.begin() + static_cast<std::ptrdiff_t>(part_->vars_of_value_));
     return true;
@@ -92,7 +91,7 @@ bool PlainStore::take(const Expr& e) {
       const Call& call = *e.as<Call>();
       Intrinsic intrinsic = intrinsic_of(call);
       if (intrinsic == Intrinsic::kUnknown || intrinsic_row(intrinsic).effect != Effect::kPure) return false;
-      return std::all_of(call.args.begin(), call.args.end(), [&](const NodeRef& arg) {
+      return all_of(call.args, [&](const NodeRef& arg) {
         return arg.sort() == Sort::kExpr && !arg.is<StringImm>() && take(static_cast<const Expr&>(arg));
       });
     }

@@ -18,6 +18,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
@@ -96,7 +97,7 @@ class Loops {
 std::vector<int64_t> some_steps(int64_t extent, size_t most) {
   std::vector<int64_t> steps;
   auto add = [&](int64_t step) {
-    bool is_new = step >= 0 && step < extent && std::find(steps.begin(), steps.end(), step) == steps.end();
+    bool is_new = step >= 0 && step < extent && !is_contained(steps, step);
     if (is_new && steps.size() < most) steps.push_back(step);
   };
   for (int64_t step : {int64_t{0}, int64_t{1}, extent - 1, int64_t{2}, extent - 2, int64_t{3}}) add(step);
@@ -228,7 +229,7 @@ std::optional<Elements> elements_of(const Access& access) {
   Ref<BufferRegion> region = access.region();
   const std::vector<Expr>* said = access.indices();
   Elements elements{region->buffer, {{}}};
-  for (size_t d = 0; d < region->region.size(); ++d) {
+  for (size_t d : indices_of(region->region)) {
     const Range& range = *region->region[d];
     auto extent = const_int(range.extent);
     if (!extent) return std::nullopt;
@@ -313,8 +314,8 @@ class Finder {
     if (!axis->in_team()) return true;
     const BufferStore* store = access.site.as<BufferStore>();
     const Block* block = innermost_block(access.around);
-    bool reduces = access.in_init || (block && std::any_of(block->iter_vars.begin(), block->iter_vars.end(),
-                                                           [](const auto& axis) { return is_reduction_axis(axis); }));
+    bool reduces =
+        access.in_init || (block && any_of(block->iter_vars, [](const auto& axis) { return is_reduction_axis(axis); }));
     return access.writes && store && !reduces;
   }
 
@@ -340,7 +341,7 @@ class Finder {
 
   /// Whether another loop around the access is bound to the same axis, and thus runs on the same threads.
   static bool runs_again(const Access& access, const For& loop, const ThreadAxis& axis) {
-    return std::any_of(access.around.begin(), access.around.end(), [&](const Surrounding& s) {
+    return any_of(access.around, [&](const Surrounding& s) {
       const For* other = s.node.as<For>();
       return other && other != &loop && thread_axis(*other) == axis;
     });
@@ -400,7 +401,7 @@ class Finder {
   void report(const Access& access, const Ref<For>& loop, const Ref<Buffer>& buffer, const Element& element,
               int64_t iteration, const std::string& where, const Touch& other) {
     std::string place = buffer->name + "[";
-    for (size_t i = 0; i < element.size(); ++i) place += (i ? ", " : "") + std::to_string(element[i]);
+    for (size_t i : indices_of(element)) place += (i ? ", " : "") + std::to_string(element[i]);
     place += "]";
     const std::string& var = loop->loop_var->name_hint;
     std::string kind = loop->kind == ForKind::kParallel ? "a parallel loop" : "a vectorized loop";
@@ -485,7 +486,7 @@ class OwnElements {
     std::vector<Expr> firsts;
     for (const Ref<Range>& range : region->region) firsts.push_back(range->min);
     firsts = by_loops(access, std::move(firsts));
-    return std::any_of(firsts.begin(), firsts.end(), reads_memory);
+    return any_of(firsts, reads_memory);
   }
 
   bool is_own(const Access& access, const std::vector<Expr>& indices) {
@@ -499,8 +500,7 @@ class OwnElements {
       around.push_back(loop);
       below |= loop == loop_.operator->();
       analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
-      bool used = std::any_of(indices.begin(), indices.end(),
-                              [&](const Expr& index) { return uses_var(index, loop->loop_var); });
+      bool used = any_of(indices, [&](const Expr& index) { return uses_var(index, loop->loop_var); });
       if (!below || !used) continue;
       uses_loop |= loop == loop_.operator->();
       inputs.emplace_back(loop->loop_var, range(loop->min, loop->extent));
@@ -527,8 +527,7 @@ class OwnElements {
     std::vector<Expr> values;
     for (const Surrounding& s : access.around) {
       const IterVar* axis = s.kind == Surrounding::Kind::kAxis ? s.node.as<IterVar>() : nullptr;
-      bool used = axis && std::any_of(indices.begin(), indices.end(),
-                                      [&](const Expr& index) { return uses_var(index, axis->var); });
+      bool used = axis && any_of(indices, [&](const Expr& index) { return uses_var(index, axis->var); });
       if (!used) continue;
       Expr value = by_loops(access, {axis->var})[0];
       if (!axis->dom.defined()) return false;

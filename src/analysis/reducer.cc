@@ -10,6 +10,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -221,18 +222,17 @@ class Find {
     std::vector<const BufferStore*> bound;  // in the order of their lets
     for (const LetStmt* let : lets) {
       auto is_it = [&](const BufferStore* store) { return store->value == let->var; };
-      const auto times = std::count_if(stores->begin(), stores->end(), is_it);
+      const auto times = std::ranges::count_if(*stores, is_it);
       if (times > 1) return say("it stores a value that it binds more than once");
       names.emplace(let->var, substitute(let->value, names));
-      if (times == 1) bound.push_back(*std::find_if(stores->begin(), stores->end(), is_it));
+      if (times == 1) bound.push_back(*find_if(*stores, is_it));
     }
     if (!bound.empty() && bound.size() != stores->size()) {
       return say("it stores some values that it binds, and others that it does not bind");
     }
     bound_ = !bound.empty() || !reads_earlier_stores(*stores);
     const auto& ordered = bound.empty() ? *stores : bound;
-    return std::all_of(ordered.begin(), ordered.end(),
-                       [&](const BufferStore* s) { return add(*s, substitute(s->value, names)); });
+    return all_of(ordered, [&](const BufferStore* s) { return add(*s, substitute(s->value, names)); });
   }
 
   bool add(const BufferStore& store, const Expr& value) {
@@ -256,7 +256,7 @@ class Find {
     reducer_.indices = update_.indices;
     for (const Ref<Buffer>& buffer : update_.buffers) {
       auto is_it = [&](const BufferStore* store) { return store->buffer == buffer; };
-      auto found = std::find_if(stores->begin(), stores->end(), is_it);
+      auto found = find_if(*stores, is_it);
       if (found == stores->end() || !same_exprs((*found)->indices, update_.indices)) {
         return say("its init does not set the element of '" + buffer->name + "' that its body combines into");
       }
@@ -283,7 +283,7 @@ class Find {
 
   /// Whether each part is a step by itself.
   bool combines_parts() {
-    for (size_t part = 0; part < elements_.size(); ++part) {
+    for (size_t part : indices_of(elements_)) {
       BufferStore store{update_.buffers[part], update_.values[part], update_.indices, {}};
       auto step = ReductionStep::of(store);
       if (!step || step->is_difference()) return false;
@@ -327,7 +327,7 @@ class Find {
 
   /// Neutral, or a constant that may be met again.
   bool starts_fit() {
-    for (size_t part = 0; part < reducer_.starts.size(); ++part) {
+    for (size_t part : indices_of(reducer_.starts)) {
       Expr start = reducer_.starts[part];
       bool fits = false;
       if (!reducer_.pairs) {
@@ -367,7 +367,7 @@ std::vector<Expr> Reducer::combine(const std::vector<Expr>& a, const std::vector
     }
     return combined;
   }
-  for (size_t part = 0; part < steps.size(); ++part) combined.push_back(steps[part].combine(a[part], b[part]));
+  for (size_t part : indices_of(steps)) combined.push_back(steps[part].combine(a[part], b[part]));
   return combined;
 }
 
@@ -410,7 +410,7 @@ FoundReducer find_accumulation(const Block& block) {
 Stmt store_all(const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& values,
                const std::vector<Expr>& indices) {
   std::vector<Stmt> stores;
-  for (size_t i = 0; i < buffers.size(); ++i) stores.push_back(store(buffers[i], values[i], indices));
+  for (size_t i : indices_of(buffers)) stores.push_back(store(buffers[i], values[i], indices));
   return seq(std::move(stores));
 }
 
@@ -422,7 +422,7 @@ Stmt combine_into(const Reducer& reducer, const std::vector<Ref<Buffer>>& buffer
   if (buffers.size() == 1) return store(buffers[0], values[0], indices);
   std::vector<Expr> bound;
   std::vector<Ref<Var>> vars;
-  for (size_t i = 0; i < buffers.size(); ++i) {
+  for (size_t i : indices_of(buffers)) {
     vars.push_back(var("v_" + buffers[i]->name, values[i].dtype()));
     bound.push_back(vars.back());
   }

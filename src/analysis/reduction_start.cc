@@ -4,6 +4,7 @@
 #include "analysis/cover.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 
@@ -22,9 +23,9 @@ ReductionStart reduction_start(const BlockRealize& realize, const std::vector<Re
   }
   const auto& axes = realize.block->iter_vars;
   VarMap begun;
-  for (size_t i = 0; i < axes.size(); ++i) begun[axes[i]->var] = substitute(realize.iter_values[i], first);
+  for (size_t i : indices_of(axes)) begun[axes[i]->var] = substitute(realize.iter_values[i], first);
   std::vector<Expr> steps;
-  for (size_t i = 0; i < axes.size(); ++i) {
+  for (size_t i : indices_of(axes)) {
     if (!is_reduction_axis(axes[i])) continue;
     if (!analyzer.can_prove_equal(begun[axes[i]->var], substitute(axes[i]->dom->min, begun))) {
       return {{}, {}, "its reduction axis '" + axes[i]->var->name_hint + "' does not begin where its loops begin"};

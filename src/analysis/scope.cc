@@ -8,6 +8,7 @@
 #include "analysis/unsettled.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -107,8 +108,7 @@ const NodeBase* unsettled_statement_in(const Tree& tree, int at) {
   if (!bare_statement_in(tree.stmt(at))) return nullptr;
   const std::vector<int> blocks = tree.child_blocks(at);
   return find_unsettled(tree.stmt(at), [&](const Ref<Buffer>& buffer) {
-    return std::any_of(blocks.begin(), blocks.end(),
-                       [&](int block) { return tree.touches(tree.block_at(block).writes, buffer); });
+    return any_of(blocks, [&](int block) { return tree.touches(tree.block_at(block).writes, buffer); });
   });
 }
 
@@ -198,16 +198,15 @@ void Scope::note_bare_uses(const Stmt& body) {
 bool Scope::bare_statements_touch(const BlockRealize& child, bool also_reads) const {
   if (!bare_) return false;
   auto is_in = [&](const std::vector<const NodeBase*>& used, const Ref<BufferRegion>& region) {
-    return bare_unknown_ || std::find(used.begin(), used.end(), memory(region->buffer)) != used.end();
+    return bare_unknown_ || is_contained(used, memory(region->buffer));
   };
   const std::vector<Ref<BufferRegion>> taken = taken_by(child);
   const auto& writes = child.block->writes;
   auto is_taken_from = [&](const auto& region) {
     return is_in(bare_writes_, region) || (also_reads && is_in(bare_reads_, region));
   };
-  return std::any_of(taken.begin(), taken.end(), is_taken_from) ||
-         std::any_of(writes.begin(), writes.end(),
-                     [&](const auto& region) { return is_in(bare_writes_, region) || is_in(bare_reads_, region); });
+  return any_of(taken, is_taken_from) ||
+         any_of(writes, [&](const auto& region) { return is_in(bare_writes_, region) || is_in(bare_reads_, region); });
 }
 
 const NodeBase* Scope::memory(const Ref<Buffer>& buffer) const {
@@ -219,12 +218,11 @@ const NodeBase* Scope::memory(const Ref<Buffer>& buffer) const {
 }
 
 bool Scope::touches(const std::vector<Ref<BufferRegion>>& regions, const NodeBase* data) const {
-  return std::any_of(regions.begin(), regions.end(),
-                     [&](const Ref<BufferRegion>& region) { return memory(region->buffer) == data; });
+  return any_of(regions, [&](const Ref<BufferRegion>& region) { return memory(region->buffer) == data; });
 }
 
 int Scope::child(uint64_t identity) const {
-  for (size_t i = 0; i < children_.size(); ++i) {
+  for (size_t i : indices_of(children_)) {
     if (children_[i]->block->id.value == identity) return static_cast<int>(i);
   }
   return -1;
@@ -243,7 +241,7 @@ std::vector<int> Scope::users(const NodeBase* data, bool write) const {
 
 std::vector<Dependence> Scope::dependences() const {
   std::unordered_map<const NodeBase*, std::vector<int>> touching;
-  for (size_t at = 0; at < used_.size(); ++at) {
+  for (size_t at : indices_of(used_)) {
     std::vector<int>& known = touching[used_[at]];
     const int child = users_[at] / 2;
     if (known.empty() || known.back() != child) known.push_back(child);
@@ -302,10 +300,9 @@ std::vector<int> Scope::readers(const Ref<Buffer>& buffer) const { return users(
 
 bool Scope::is_output(int child) const {
   const auto& writes = children_[child]->block->writes;
-  return std::any_of(writes.begin(), writes.end(), [&](const Ref<BufferRegion>& write) {
+  return any_of(writes, [&](const Ref<BufferRegion>& write) {
     const NodeBase* data = memory(write->buffer);
-    return std::none_of(block_->alloc_buffers.begin(), block_->alloc_buffers.end(),
-                        [&](const Ref<Buffer>& own) { return own->data.get() == data; });
+    return none_of(block_->alloc_buffers, [&](const Ref<Buffer>& own) { return own->data.get() == data; });
   });
 }
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
-#include <unordered_map>
 
 #include "ir/build.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -49,7 +48,7 @@ class Classes {
   /// Sizes that are only those of classes that scale, above the limit.
   std::set<int64_t> large_sizes(int64_t limit) {
     std::set<int64_t> found;
-    for (size_t at = 0; at < parents_.size(); ++at) {
+    for (size_t at : indices_of(parents_)) {
       if (root(at) == at && !pinned_[at] && sizes_[at] && *sizes_[at] > limit) found.insert(*sizes_[at]);
     }
     return found;
@@ -106,7 +105,7 @@ class Linker {
   void define(const Ref<Buffer>& buffer) {
     const bool plain =
         buffer->strides.empty() && (!buffer->elem_offset.defined() || is_const_int(buffer->elem_offset, 0));
-    for (size_t d = 0; d < buffer->shape.size(); ++d) {
+    for (size_t d : indices_of(buffer->shape)) {
       const size_t at = classes_.of(buffer, d);
       classes_.set_size(at, buffer->shape[d]);
       if (!plain) classes_.pin(at);
@@ -127,7 +126,7 @@ class Linker {
     understood_ = understood_ && block->match_buffers.empty();
     for (const Def<Buffer>& buffer : block->alloc_buffers) define(buffer);
     v(realize->predicate);
-    for (size_t i = 0; i < block->iter_vars.size(); ++i) {
+    for (size_t i : indices_of(block->iter_vars)) {
       const Ref<IterVar>& axis = block->iter_vars[i];
       v(axis->dom->min);
       v(axis->dom->extent);
@@ -139,7 +138,7 @@ class Linker {
     // Regions that are declared: those of single elements are tied like accesses, whole dimensions scale with them.
     for (const auto* regions : {&block->reads, &block->writes}) {
       for (const Ref<BufferRegion>& region : *regions) {
-        for (size_t d = 0; d < region->region.size(); ++d) {
+        for (size_t d : indices_of(region->region)) {
           const Ref<Range>& range = region->region[d];
           const size_t at = classes_.of(region->buffer, d);
           if (is_const_int(range->extent, 1)) {
@@ -157,7 +156,7 @@ class Linker {
   }
 
   void access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, Visitor& v) {
-    for (size_t d = 0; d < indices.size(); ++d) tie(indices[d], classes_.of(buffer, d), v);
+    for (size_t d : indices_of(indices)) tie(indices[d], classes_.of(buffer, d), v);
   }
 
   /// The expression runs over what the class is the size of.
@@ -207,7 +206,7 @@ Ref<PrimFunc> shrink(const Ref<PrimFunc>& func, int64_t limit) {
       func,
       [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef {
         Buffer copy = *buffer;
-        for (size_t d = 0; d < copy.shape.size(); ++d) copy.shape[d] = resized(copy.shape[d], buffer, d);
+        for (size_t d : indices_of(copy.shape)) copy.shape[d] = resized(copy.shape[d], buffer, d);
         return copy.shape == buffer->shape ? NodeRef(buffer) : NodeRef(make<Buffer>(std::move(copy), buffer.span()));
       },
       [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
@@ -222,7 +221,7 @@ Ref<PrimFunc> shrink(const Ref<PrimFunc>& func, int64_t limit) {
       },
       [&](const Ref<BufferRegion>& region, Rewriter& r) -> NodeRef {
         BufferRegion copy = *r.descend(region);
-        for (size_t d = 0; d < copy.region.size(); ++d) {
+        for (size_t d : indices_of(copy.region)) {
           const Ref<Range>& whole = region->region[d];
           if (is_const_int(whole->extent, 1)) continue;
           copy.region[d] = range(whole->min, resized(whole->extent, region->buffer, d));

@@ -1,11 +1,10 @@
 #include "analysis/sizes.h"
 
-#include <algorithm>
-
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -57,16 +56,16 @@ class FreeSizes : public Memo::Fact {
   void add_all(const Tree& tree, const std::vector<Expr>& shape) {
     for (const Expr& extent : shape) {
       if (!extent.is<Var>() || !extent.dtype().is_int() || tree.loop(extent) != Tree::kNone) continue;
-      if (std::find(sizes_.begin(), sizes_.end(), extent) == sizes_.end() && !is_axis(tree, extent)) {
+      if (!is_contained(sizes_, extent) && !is_axis(tree, extent)) {
         sizes_.push_back(extent);
       }
     }
   }
 
   static bool is_axis(const Tree& tree, const Expr& v) {
-    return std::any_of(tree.blocks().begin(), tree.blocks().end(), [&](int at) {
+    return any_of(tree.blocks(), [&](int at) {
       const auto& axes = tree.block_at(at).iter_vars;
-      return std::any_of(axes.begin(), axes.end(), [&](const Ref<IterVar>& axis) { return axis->var == v; });
+      return any_of(axes, [&](const Ref<IterVar>& axis) { return axis->var == v; });
     });
   }
 
@@ -82,7 +81,7 @@ void assume_positive(arith::Analyzer& analyzer, const std::vector<Expr>& sizes, 
     const Add* sum = blocks->a.as<Add>();
     auto rest = sum ? const_int(sum->b) : std::nullopt, divisor = const_int(blocks->b);
     if (rest && divisor && 0 <= *rest && *rest < *divisor) assume_positive(analyzer, sizes, sum->a);
-  } else if (std::find(sizes.begin(), sizes.end(), e) != sizes.end()) {
+  } else if (is_contained(sizes, e)) {
     analyzer.assume(ge(e, one(e.dtype())));
   }
 }
@@ -102,10 +101,10 @@ void assume_runs(arith::Analyzer& analyzer, const Tree& tree, const std::vector<
 
 void assume_instances(arith::Analyzer& analyzer, const Tree& tree, int block, const std::vector<Expr>& values) {
   const BlockRealize& realize = *tree.realize_at(block);
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     const Expr& extent = realize.block->iter_vars[i]->dom->extent;
     auto uses_axis = [&](const Expr& value) { return contains(value, realize.iter_values[i]); };
-    if (extent.is<IntImm>() || std::none_of(values.begin(), values.end(), uses_axis)) continue;
+    if (extent.is<IntImm>() || none_of(values, uses_axis)) continue;
     assume_positive(analyzer, FreeSizes::of(tree), extent);
   }
 }

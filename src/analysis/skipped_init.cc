@@ -26,6 +26,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -49,10 +50,10 @@ struct Sum {
   std::vector<Ref<Var>> drivers;      ///< loops that the steps follow, or the bounds of such loops
   size_t outside = 0;                 ///< loops around the outermost that the steps follow
 
-  bool is_driven_by(const Ref<Var>& v) const { return std::find(drivers.begin(), drivers.end(), v) != drivers.end(); }
+  bool is_driven_by(const Ref<Var>& v) const { return is_contained(drivers, v); }
   bool is_selected_by(const Ref<Var>& v) const { return uses(elements, v); }
   static bool uses(const std::vector<Axis>& axes, const Ref<Var>& v) {
-    return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return uses_var(axis.value, v); });
+    return any_of(axes, [&](const Axis& axis) { return uses_var(axis.value, v); });
   }
 };
 
@@ -98,7 +99,7 @@ bool accepts_some(const std::vector<Expr>& terms, F&& accept) {
   for (uint32_t used = all + 1; used-- > 0;) {
     Expr condition = bool_imm(true);
     std::vector<Expr> left;
-    for (size_t i = 0; i < terms.size(); ++i) {
+    for (size_t i : indices_of(terms)) {
       if (i < kMostTerms && (used >> i & 1U)) {
         condition = logical_and(condition, terms[i]);
       } else {
@@ -118,7 +119,7 @@ struct Digits {
   arith::IterMapResult map;
 
   bool moves(const Expr& e) const {
-    return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return uses_var(e, input.first); });
+    return any_of(inputs, [&](const auto& input) { return uses_var(e, input.first); });
   }
 
   /// Detects an iteration map under the condition: each point of a box is reached exactly once.
@@ -133,7 +134,7 @@ struct Digits {
   /// are the reduction axes. Returns whether in the first of these iterations all of those digits are 0, and the axes
   /// at their minima.
   bool begin_with_loops(size_t steps) {
-    for (size_t i = 0; i < map.indices.size(); ++i) {
+    for (size_t i : indices_of(map.indices)) {
       const arith::IterSumExpr& sum = map.indices[i];
       if (i < steps && !analyzer.can_prove_equal(sum.base, axes[i].min)) return false;
       for (const arith::IterSplitExpr& digit : sum.args) {
@@ -151,7 +152,7 @@ struct Digits {
     if (terms.empty()) return true;
     VarMap first, loops = units_of(inputs);
     std::vector<Expr> outputs;
-    for (size_t i = 0; i < axes.size(); ++i) {
+    for (size_t i : indices_of(axes)) {
       Ref<Var> output = var("axis", axes[i].value.dtype());
       analyzer.bind(output, axes[i].min, axes[i].extent);
       if (i < steps) first[output] = axes[i].min;
@@ -166,15 +167,14 @@ struct Digits {
       if (moves(asked.back())) return false;
     }
     for (const Expr& term : asked) analyzer.assume(known(term));
-    return std::all_of(asked.begin(), asked.end(),
-                       [&](const Expr& term) { return analyzer.can_prove(known(substitute(term, first))); });
+    return all_of(asked, [&](const Expr& term) { return analyzer.can_prove(known(substitute(term, first))); });
   }
 
  private:
   /// Replaces the binding of each axis, where the condition contains it, by the axis.
   Expr in_axes(const Expr& term, const std::vector<Expr>& outputs) const {
     auto name = [&](const auto& value, Rewriter& walk) -> Expr {
-      for (size_t i = 0; i < axes.size(); ++i) {
+      for (size_t i : indices_of(axes)) {
         if (same_expr(axes[i].value, value)) return outputs[i];
       }
       return walk.descend(value);
@@ -205,7 +205,7 @@ struct Digits {
         continue;
       }
       auto is_source = [&](const auto& input) { return input.first == term.source->var; };
-      const auto at = static_cast<size_t>(std::find_if(inputs.begin(), inputs.end(), is_source) - inputs.begin());
+      const auto at = static_cast<size_t>(find_if(inputs, is_source) - inputs.begin());
       const bool goes_on = digit.defined() && at == depth;
       if (goes_on ? !analyzer.can_prove(lt(term.lower_factor, digit)) : digit.defined() && at < depth) return false;
       depth = at;
@@ -233,7 +233,7 @@ class SkippedInitFinder {
       if (let->var.dtype().is_integral()) nest_.values[let->var] = substitute(let->value, nest_.values);
       walk(let->body);
     } else if (const BlockRealize* realize = stmt.as<BlockRealize>()) {
-      for (size_t i = 0; i < realize->iter_values.size(); ++i) {
+      for (size_t i : indices_of(realize->iter_values)) {
         nest_.values[realize->block->iter_vars[i]->var] = substitute(realize->iter_values[i], nest_.values);
       }
       const bool outside = is_outside_;
@@ -281,15 +281,14 @@ class SkippedInitFinder {
 
   bool never_runs() const {
     arith::Analyzer analyzer;
-    return std::any_of(nest_.loops.begin(), nest_.loops.end(), [&](const Loop& loop) {
-      return analyzer.can_prove(le(loop.extent, zero(loop.extent.dtype())));
-    });
+    return any_of(nest_.loops,
+                  [&](const Loop& loop) { return analyzer.can_prove(le(loop.extent, zero(loop.extent.dtype()))); });
   }
 
   Sum reduction(const BlockRealize& realize) const {
     const Block& block = *realize.block;
     Sum sum{&realize, {}, {}, {}};
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       auto& axes = is_reduction_axis(block.iter_vars[i]) ? sum.steps : sum.elements;
       const Range& domain = *block.iter_vars[i]->dom;
       axes.push_back({nest_.values.at(block.iter_vars[i]->var), substitute(domain.min, nest_.values),
@@ -299,7 +298,7 @@ class SkippedInitFinder {
       if (Sum::uses(sum.steps, loop.var)) continue;
       auto is_index = [&](const Ref<Range>& r) { return uses_var(r->min, loop.var); };
       for (const Ref<BufferRegion>& write : block.writes) {
-        if (!std::any_of(write->region.begin(), write->region.end(), is_index)) continue;
+        if (!any_of(write->region, is_index)) continue;
         sum.elements.push_back({loop.var, loop.min, loop.extent});
         break;
       }
@@ -320,9 +319,8 @@ class SkippedInitFinder {
   /// Replaces loads by variables: the same one for equal loads, unless the block writes the buffer.
   Expr known(const Expr& e, const Block& block) {
     return rewrite(e, [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
-      bool changes = std::any_of(block.writes.begin(), block.writes.end(), [&](const Ref<BufferRegion>& write) {
-        return write->buffer->data == load->buffer->data;
-      });
+      bool changes = any_of(block.writes,
+                            [&](const Ref<BufferRegion>& write) { return write->buffer->data == load->buffer->data; });
       for (const auto& [before, number] : read_) {
         if (!changes && same_expr(before, load)) return number;
       }
@@ -414,20 +412,18 @@ class SkippedInitFinder {
     std::vector<size_t> asked;
     for (size_t i = nest_.loops.size(); i-- > 0;) {
       const Ref<Var>& v = nest_.loops[i].var;
-      bool has_say =
-          sum.is_driven_by(v) || sum.is_selected_by(v) ||
-          std::any_of(nest_.terms.begin(), nest_.terms.end(), [&](const Expr& term) { return uses_var(term, v); }) ||
-          std::any_of(sum.steps.begin(), sum.steps.end(), [&](const Axis& step) { return uses_var(step.min, v); }) ||
-          std::any_of(asked.begin(), asked.end(), [&](size_t inner) {
-            return uses_var(nest_.loops[inner].min, v) || uses_var(nest_.loops[inner].extent, v);
-          });
+      bool has_say = sum.is_driven_by(v) || sum.is_selected_by(v) ||
+                     any_of(nest_.terms, [&](const Expr& term) { return uses_var(term, v); }) ||
+                     any_of(sum.steps, [&](const Axis& step) { return uses_var(step.min, v); }) ||
+                     any_of(asked, [&](size_t inner) {
+                       return uses_var(nest_.loops[inner].min, v) || uses_var(nest_.loops[inner].extent, v);
+                     });
       if (has_say) asked.insert(asked.begin(), i);
     }
     Trier trier{*this, sum, asked, {}, {}, kTries};
     if (!trier.run(0, Point())) return {};
     if (trier.result.order != Order::kUnknown) return trier.result;
-    const bool begun =
-        std::all_of(trier.elements.begin(), trier.elements.end(), [](const auto& e) { return e.second; });
+    const bool begun = all_of(trier.elements, [](const auto& e) { return e.second; });
     return {begun ? Order::kInitFirst : Order::kInitSkipped, ""};
   }
 
@@ -504,7 +500,7 @@ class SkippedInitFinder {
     Digits digits;
     assume_instance(*sum.realize, digits.analyzer);
     const std::vector<bool> joined = joined_with_steps(sum);
-    for (size_t i = 0; i < nest_.loops.size(); ++i) {
+    for (size_t i : indices_of(nest_.loops)) {
       const Loop& loop = nest_.loops[i];
       assume_runs(loop.extent, digits.analyzer);
       if (joined[i]) {
@@ -532,13 +528,13 @@ class SkippedInitFinder {
     // A term that follows from the domains of the axes holds in every step.
     add_terms(substitute(condition_beyond_domains(*sum.realize), nest_.values), beyond);
     auto is_implied = [&](const Expr& term) {
-      return std::none_of(beyond.begin(), beyond.end(), [&](const Expr& other) { return same_expr(term, other); });
+      return none_of(beyond, [&](const Expr& other) { return same_expr(term, other); });
     };
     auto number = [&](const Expr& e) { return known(e, block); };
     // Some terms, such as f < n * m, are needed to detect the map; others, such as f % m <= f // m, prevent it.
     return accepts_some(own, [&](const Expr& condition, std::vector<Expr> left) {
       std::erase_if(left, is_implied);
-      left.insert(left.end(), around.begin(), around.end());
+      append_range(left, around);
       const size_t steps = sum.steps.size();
       return digits.find(condition) && digits.begin_with_loops(steps) && digits.hold_at_start(left, steps, number);
     });
@@ -560,7 +556,7 @@ class SkippedInitFinder {
     auto values = [&](const LoopNest& nest) {
       std::vector<Expr> result;
       for (bool of_steps : {true, false}) {
-        for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+        for (size_t i : indices_of(block.iter_vars)) {
           if (is_reduction_axis(block.iter_vars[i]) == of_steps)
             result.push_back(nest.values.at(block.iter_vars[i]->var));
         }
@@ -568,8 +564,7 @@ class SkippedInitFinder {
       return result;
     };
     auto selects = [&](const Ref<Var>& v) {  // an element, without an axis
-      return std::any_of(block.writes.begin(), block.writes.end(),
-                         [&](const auto& write) { return uses_var(write, v); });
+      return any_of(block.writes, [&](const auto& write) { return uses_var(write, v); });
     };
     SkippedInitFinder of_digits(*this);
     if (!take_digits(of_digits.nest_, values, selects, analyzer)) return false;

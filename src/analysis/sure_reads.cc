@@ -6,9 +6,9 @@
 #include "analysis/binding_reads.h"
 #include "analysis/cover.h"
 #include "ir/build.h"
-#include "ir/op.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 /// Whether the access happens whenever its block runs: it is under no condition, and the loops around it iterate.
 bool is_sure(const Access& access) {
   if (access.form != Access::Form::kElement || !access.reads || access.in_init || access.mask().defined()) return false;
-  return std::none_of(access.around.begin(), access.around.end(), [](const Surrounding& s) {
+  return none_of(access.around, [](const Surrounding& s) {
     switch (s.kind) {
       case Surrounding::Kind::kCondition:
       case Surrounding::Kind::kAssertion:
@@ -34,8 +34,8 @@ bool is_sure(const Access& access) {
 bool reads_own_results(const NodeRef& load, const Block& block) {
   bool found = false;
   visit(load, [&](const Ref<BufferLoad>& inner, Visitor& walk) {
-    found |= std::any_of(block.writes.begin(), block.writes.end(),
-                         [&](const Ref<BufferRegion>& write) { return write->buffer->data == inner->buffer->data; });
+    found |= any_of(block.writes,
+                    [&](const Ref<BufferRegion>& write) { return write->buffer->data == inner->buffer->data; });
     walk.descend(inner);
   });
   return found;
@@ -57,13 +57,13 @@ void SureReads::add(const Tree& tree, int outside, int block, arith::Analyzer& a
   const BlockRealize& realize = *tree.realize_at(block);
   const auto loops = loops_between(tree, outside, block);
   if (!loops || !is_true(realize.predicate)) return;
-  const bool all_run = std::all_of(loops->begin(), loops->end(), [&](int at) {
+  const bool all_run = all_of(*loops, [&](int at) {
     const Expr& extent = tree.for_at(at).extent;
-    return std::find(run.begin(), run.end(), at) != run.end() || analyzer.can_prove(gt(extent, zero(extent.dtype())));
+    return is_contained(run, at) || analyzer.can_prove(gt(extent, zero(extent.dtype())));
   });
   if (!all_run) return;
   VarMap axes;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     axes[realize.block->iter_vars[i]->var] = realize.iter_values[i];
   }
   const size_t known = loads_.size();
@@ -83,7 +83,7 @@ void SureReads::add(const Ref<Block>& block) {
 }
 
 bool SureReads::contains(const Ref<BufferLoad>& load, arith::Analyzer& analyzer) const {
-  return std::any_of(loads_.begin(), loads_.end(), [&](const Ref<BufferLoad>& known) {
+  return any_of(loads_, [&](const Ref<BufferLoad>& known) {
     return known->buffer == load->buffer &&
            std::equal(known->indices.begin(), known->indices.end(), load->indices.begin(), load->indices.end(),
                       [&](const Expr& a, const Expr& b) {

@@ -10,6 +10,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -70,7 +71,7 @@ class Stores {
     for (auto it = views_.find(region->buffer); it != views_.end(); it = views_.find(region->buffer)) {
       const BufferRegion& source = *it->second;
       size_t skipped = source.region.size() - std::min(source.region.size(), region->region.size());
-      for (size_t d = 0; d < source.region.size(); ++d) {
+      for (size_t d : indices_of(source.region)) {
         bool follows = d < skipped ? is_const_int(source.region[d]->extent, 1)
                                    : structural_equal(region->buffer->shape[d - skipped], source.region[d]->extent);
         if (!follows) return std::nullopt;
@@ -80,8 +81,7 @@ class Stores {
     if (region->buffer != buffer_) return std::nullopt;
     for (const auto& [loop_var, domain] : loops_) {
       // A loop that does not select what is written has to run at all.
-      bool selects = std::any_of(region->region.begin(), region->region.end(),
-                                 [&](const Ref<Range>& r) { return uses_var(r->min, loop_var); });
+      bool selects = any_of(region->region, [&](const Ref<Range>& r) { return uses_var(r->min, loop_var); });
       if (!selects && !analyzer_.can_prove_greater_equal(domain->extent, 1)) return std::nullopt;
     }
     return surely_reached(region->region, loops_, predicate_, analyzer_);
@@ -131,7 +131,7 @@ class Stores {
     if (effect_of(realize.predicate) != Effect::kPure) return std::nullopt;
     Expr outer = std::exchange(predicate_, logical_and(predicate_, realize.predicate));
     MaybeBox all;
-    for (size_t i = 0; i < realize.block->writes.size(); ++i) {
+    for (size_t i : indices_of(realize.block->writes)) {
       const Ref<BufferRegion>& write = realize.block->writes[i];
       if (!facts.writes_all[i]) continue;
       all = both(std::move(all), reached(make<BufferRegion>({write->buffer, bound_region(realize, write)})));
@@ -152,7 +152,7 @@ class Stores {
 bool is_one_store(const Stmt& stmt, const Ref<BufferRegion>& region) {
   const BufferStore* store = stmt.as<BufferStore>();
   if (!store || store->predicate.defined() || store->buffer != region->buffer) return false;
-  for (size_t d = 0; d < store->indices.size(); ++d) {
+  for (size_t d : indices_of(store->indices)) {
     if (!is_const_int(region->region[d]->extent, 1) || !same_expr(store->indices[d], region->region[d]->min)) {
       return false;
     }

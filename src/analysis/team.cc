@@ -1,12 +1,11 @@
 #include "analysis/team.h"
 
-#include <algorithm>
-
 #include "ir/annotations.h"
 #include "ir/atomic_operation.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
@@ -21,7 +20,7 @@ bool is_shared(const Ref<Var>& pointer, Exchange exchange) {
 }
 
 bool meet(const std::unordered_set<const NodeBase*>& a, const std::unordered_set<const NodeBase*>& b) {
-  return std::any_of(a.begin(), a.end(), [&](const NodeBase* pointer) { return b.contains(pointer); });
+  return any_of(a, [&](const NodeBase* pointer) { return b.contains(pointer); });
 }
 
 }  // namespace

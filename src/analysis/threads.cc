@@ -1,11 +1,10 @@
 #include "analysis/threads.h"
 
-#include <algorithm>
-
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
@@ -49,7 +48,7 @@ std::vector<int> joined_loops(const Tree& tree, int at, const Ref<Buffer>& buffe
   for (int loop : around) {
     if (joins_threads(tree.for_at(loop), buffer)) joined.push_back(loop);
   }
-  bool together = std::all_of(joined.begin(), joined.end(), [&](int loop) { return all_come_to(tree, loop, at); });
+  bool together = all_of(joined, [&](int loop) { return all_come_to(tree, loop, at); });
   return together ? joined : std::vector<int>{};
 }
 
@@ -158,7 +157,7 @@ std::optional<Obstacle> why_not_same_threads(const Tree& tree, int loop) {
   }
   for (int at : tree.child_blocks(loop)) {
     const BlockRealize& realize = *tree.realize_at(at);
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       if (!is_reduction_axis(realize.block->iter_vars[i]) || !uses_var(realize.iter_values[i], inner.loop_var))
         continue;
       return obstacle("each thread would run a part of the reduction of block '" + realize.block->name_hint + "' only");
@@ -182,8 +181,7 @@ std::optional<Obstacle> why_threads_differ(const Tree& tree, int at) {
   for (int loop = kernel; loop < tree[kernel].end; ++loop) {
     auto axis = tree[loop].is_loop ? thread_axis(tree.for_at(loop)) : std::nullopt;
     if (!axis || !axis->is_unique()) continue;
-    auto known =
-        std::find_if(first.begin(), first.end(), [&](int one) { return thread_axis(tree.for_at(one)) == axis; });
+    auto known = find_if(first, [&](int one) { return thread_axis(tree.for_at(one)) == axis; });
     if (known == first.end()) {
       first.push_back(loop);
       continue;

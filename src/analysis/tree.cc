@@ -8,6 +8,7 @@
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 #include "support/inline_vector.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 
@@ -159,7 +160,7 @@ class TreeBuilder {
   /// The index of the old tree at the new positions, and what is new.
   template <class Index, class Added>
   Index merged(Index Tree::* which, Added& added) const {
-    std::sort(added.begin(), added.end());
+    std::ranges::sort(added);
     if (!before_) return Index(added.begin(), added.end());
     Index result((before_->*which).size() + added.size());
     auto to = result.begin();
@@ -219,7 +220,7 @@ std::vector<int> Tree::children(int at) const {
 }
 
 int Tree::common_ancestor(std::span<const int> positions) const {
-  auto [first, last] = std::minmax_element(positions.begin(), positions.end());
+  auto [first, last] = std::ranges::minmax_element(positions);
   int at = *first;
   while (!contains(at, *last)) at = entries_[at].parent;
   return at;
@@ -239,8 +240,7 @@ const NodeBase* Tree::memory(const Ref<Buffer>& buffer) const {
 }
 
 bool Tree::touches(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffer) const {
-  return std::any_of(regions.begin(), regions.end(),
-                     [&](const Ref<BufferRegion>& region) { return same_memory(region->buffer, buffer); });
+  return any_of(regions, [&](const Ref<BufferRegion>& region) { return same_memory(region->buffer, buffer); });
 }
 
 int Tree::loop(const NodeRef& loop_var) const {
@@ -259,7 +259,7 @@ std::vector<int> Tree::loops_above(int at) const {
   for (int p = entries_[at].parent; p != kNone && !entries_[p].is_block; p = entries_[p].parent) {
     if (entries_[p].is_loop) loops.push_back(p);
   }
-  std::reverse(loops.begin(), loops.end());
+  std::ranges::reverse(loops);
   return loops;
 }
 

@@ -8,6 +8,7 @@
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -80,7 +81,7 @@ Stmt check_order(const BufferDomain& domain) {
 Stmt check_disjoint(const std::vector<BufferDomain>& group, const Ref<Buffer>& marks, const Expr& low) {
   const Ref<Var> clear = var("i", marks->shape[0].dtype());
   std::vector<Stmt> steps{loop(clear, marks->shape[0], store(marks, zero(marks->dtype), {clear}))};
-  for (size_t number = 0; number < group.size(); ++number) {
+  for (size_t number : indices_of(group)) {
     const Ref<Buffer>& buffer = group[number].buffer;
     const Ref<Var> position = var("i", buffer->shape[0].dtype());
     const Expr at = wide(load(buffer, {position})) - low, known = load(marks, {at});
@@ -97,8 +98,7 @@ Stmt check_group(const DisjointBuffers& buffers, const std::vector<BufferDomain>
                  std::vector<Def<Buffer>>& allocated) {
   std::vector<BufferDomain> group;
   for (const Ref<Buffer>& buffer : buffers) {
-    group.push_back(*std::find_if(domains.begin(), domains.end(),
-                                  [&](const BufferDomain& domain) { return domain.buffer == buffer; }));
+    group.push_back(*find_if(domains, [&](const BufferDomain& domain) { return domain.buffer == buffer; }));
   }
   Expr low = wide(group[0].min), end = wide(group[0].end);
   for (const BufferDomain& domain : group) {
@@ -119,16 +119,14 @@ DeclaredChecks declared_checks(const PrimFunc& func) {
   std::vector<BufferDomain> domains;
   for (const BufferDomain& domain : buffer_domains(*root->block)) {
     auto is_given = [&](const Ref<Buffer>& buffer) {
-      return std::any_of(func.buffer_map.begin(), func.buffer_map.end(),
-                         [&](const auto& entry) { return Ref<Buffer>(entry.second) == buffer; });
+      return any_of(func.buffer_map, [&](const auto& entry) { return Ref<Buffer>(entry.second) == buffer; });
     };
     if (is_given(domain.buffer) && (!domain.segments.defined() || is_given(domain.segments))) domains.push_back(domain);
   }
   std::vector<Ref<Buffer>> offsets;
   for (const BufferDomain& domain : domains) offsets.push_back(domain.segments);
-  std::stable_partition(domains.begin(), domains.end(), [&](const BufferDomain& domain) {
-    return std::find(offsets.begin(), offsets.end(), domain.buffer) != offsets.end();
-  });
+  std::stable_partition(domains.begin(), domains.end(),
+                        [&](const BufferDomain& domain) { return is_contained(offsets, domain.buffer); });
   DeclaredChecks result;
   for (const BufferDomain& domain : domains) {
     result.checks.push_back(check_domain(domain));
@@ -139,8 +137,8 @@ DeclaredChecks declared_checks(const PrimFunc& func) {
     }
   }
   for (const DisjointBuffers& group : disjoint_buffers(*root->block)) {
-    const bool is_known = std::all_of(group.begin(), group.end(), [&](const Ref<Buffer>& buffer) {
-      return std::any_of(domains.begin(), domains.end(), [&](const auto& domain) { return domain.buffer == buffer; });
+    const bool is_known = all_of(group, [&](const Ref<Buffer>& buffer) {
+      return any_of(domains, [&](const auto& domain) { return domain.buffer == buffer; });
     });
     if (is_known) result.checks.push_back(check_group(group, domains, result.allocated));
   }

@@ -1,6 +1,5 @@
 #include "analysis/verify_accesses.h"
 
-#include <algorithm>
 #include <unordered_set>
 
 #include "analysis/accesses.h"
@@ -10,6 +9,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -102,7 +102,7 @@ class AccessVerifier {
   }
 
   void check_axes(Surroundings around) {
-    for (size_t i = 0; i < around.size(); ++i) {
+    for (size_t i : indices_of(around)) {
       const IterVar* axis = around[i].node.as<IterVar>();
       if (!axis || !axis->dom.defined() || !checked_axes_.insert(around[i].node).second) continue;
       size_t behind = i;  // up to the predicate
@@ -135,8 +135,7 @@ class AccessVerifier {
       check_bounds(access, access.named, region_of_element(access.named, *access.indices())->region);
       // An element of a view must be inside the view's source, too.
       Ref<BufferRegion> shown = access.region();
-      bool is_one = std::all_of(shown->region.begin(), shown->region.end(),
-                                [](const Ref<Range>& range) { return is_const_int(range->extent, 1); });
+      bool is_one = all_of(shown->region, [](const Ref<Range>& range) { return is_const_int(range->extent, 1); });
       if (!failure && shown->buffer != access.named && is_one) check_bounds(access, shown->buffer, shown->region);
     }
   }
@@ -180,8 +179,7 @@ class AccessVerifier {
     }
     Ref<BufferRegion> touched = access.region();
     const NodeRef data = touched->buffer->data;
-    if (std::any_of(block->alloc_buffers.begin(), block->alloc_buffers.end(),
-                    [&](const Ref<Buffer>& own) { return own->data == data; })) {
+    if (any_of(block->alloc_buffers, [&](const Ref<Buffer>& own) { return own->data == data; })) {
       return;
     }
     std::vector<Ref<BufferRegion>> candidates;
@@ -207,12 +205,12 @@ class AccessVerifier {
 
   bool is_inside(const Access& access, const BufferRegion& touched, const std::vector<Ref<BufferRegion>>& candidates) {
     problem_.clear();
-    if (std::any_of(touched.region.begin(), touched.region.end(), depends_on_data) && !data_decides(access.around) &&
+    if (any_of(touched.region, depends_on_data) && !data_decides(access.around) &&
         !is_surely_inside(access, touched, candidates)) {
       return false;
     }
     auto outside = [&](const Point& point) {
-      return std::all_of(candidates.begin(), candidates.end(), [&](const Ref<BufferRegion>& candidate) {
+      return all_of(candidates, [&](const Ref<BufferRegion>& candidate) {
         for (size_t d = 0; d < touched.region.size() && d < candidate->region.size(); ++d) {
           const Range &own = *touched.region[d], &declared = *candidate->region[d];
           auto from = evaluate(own.min, point), low = evaluate(declared.min, point);
@@ -223,7 +221,7 @@ class AccessVerifier {
       });
     };
     std::vector<Expr> goals;
-    for (size_t d = 0; d < touched.region.size(); ++d) {
+    for (size_t d : indices_of(touched.region)) {
       const Range &own = *touched.region[d], &declared = *candidates.front()->region[d];
       if (depends_on_data(touched.region[d])) continue;
       if (own.min == declared.min && is_const_int(own.extent, 1) && is_const_int(declared.extent, 1)) continue;
@@ -238,7 +236,7 @@ class AccessVerifier {
 
   /// Data say whether the access happens: they may well keep the index, which is data too, inside.
   static bool data_decides(Surroundings around) {
-    return std::any_of(around.begin(), around.end(), [](const Surrounding& s) {
+    return any_of(around, [](const Surrounding& s) {
       return s.kind == Surrounding::Kind::kCondition && effect_of(s.condition) != Effect::kPure;
     });
   }
@@ -269,10 +267,10 @@ class AccessVerifier {
       if (axis && axis->dom.defined()) analyzer.bind(axis->var, axis->dom);
     }
     arith::Box box = arith::relax_region(touched.region, domains_of(inner), analyzer, known_conditions(inner));
-    for (size_t d = 0; d < box.size(); ++d) {
+    for (size_t d : indices_of(box)) {
       if (!box[d].is_bounded()) box[d] = arith::IntSet::of_range(range_of(touched.buffer->shape[d]));
     }
-    return std::any_of(candidates.begin(), candidates.end(), [&](const Ref<BufferRegion>& candidate) {
+    return any_of(candidates, [&](const Ref<BufferRegion>& candidate) {
       return holds(candidate->region, box, touched, analyzer, asked);
     });
   }
@@ -282,7 +280,7 @@ class AccessVerifier {
   static bool holds(const arith::Region& declared, const arith::Box& box, const BufferRegion& touched,
                     arith::Analyzer& analyzer, F&& asked) {
     const std::vector<Expr>& shape = touched.buffer->shape;
-    for (size_t d = 0; d < box.size(); ++d) {
+    for (size_t d : indices_of(box)) {
       if (!asked(d)) continue;
       arith::IntSet outer = arith::IntSet::of_range(declared[d]);
       if (arith::proves_subset(box[d], outer, analyzer)) continue;
@@ -299,8 +297,8 @@ class AccessVerifier {
     if (!block.init.defined() || block.writes.empty() || failure) return;
     // The block never runs. Its indices may have been simplified to 0, so that they no longer mention the axes.
     auto is_empty = [](const Ref<IterVar>& axis) { return axis->dom.defined() && is_const_int(axis->dom->extent, 0); };
-    if (std::any_of(block.iter_vars.begin(), block.iter_vars.end(), is_empty)) return;
-    for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    if (any_of(block.iter_vars, is_empty)) return;
+    for (size_t i : indices_of(block.iter_vars)) {
       const Ref<IterVar>& axis = block.iter_vars[i];
       const int64_t extent = axis->dom.defined() ? const_int(axis->dom->extent).value_or(0) : 0;
       if (!is_data_parallel(axis) || extent <= 1 || const_int(realize->iter_values[i])) continue;

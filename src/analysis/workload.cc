@@ -11,6 +11,7 @@
 #include "ir/structural.h"
 #include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -257,7 +258,7 @@ class WorkCounter {
     for (const auto& [key, func] : module_->functions) {
       const PrimFunc* found = key == name->name_hint ? func.as<PrimFunc>() : nullptr;
       if (!found || found->params.size() != call.args.size()) continue;
-      if (std::find(calls_.begin(), calls_.end(), found) == calls_.end()) return found;
+      if (!is_contained(calls_, found)) return found;
     }
     return nullptr;
   }

@@ -6,9 +6,9 @@
 #include "analysis/cover_mirror.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
-#include "ir/op.h"
 #include "ir/regions.h"
 #include "ir/structural.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -88,7 +88,7 @@ void WrittenBefore::enter_loop(const For& loop, bool is_sure) {
 void WrittenBefore::enter_block(const BlockRealize& realize, bool is_sure) {
   around_.push_back({var("block"), {}, {}, realize.predicate, is_sure});
   const Block& block = *realize.block;
-  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+  for (size_t i : indices_of(block.iter_vars)) {
     around_.push_back({block.iter_vars[i]->var, block.iter_vars[i]->dom, realize.iter_values[i], {}, true});
   }
   for (const Ref<MatchBufferRegion>& match : block.match_buffers) views_[match->buffer.get()] = match->source;
@@ -109,7 +109,7 @@ WrittenBefore::Part WrittenBefore::part(const Ref<Buffer>& buffer, const std::ve
     if (ranges.size() < part.region.size()) return part;
     const size_t leading = ranges.size() - part.region.size();
     arith::Region outer;
-    for (size_t d = 0; d < ranges.size(); ++d) {
+    for (size_t d : indices_of(ranges)) {
       const Ref<Range>& whole = ranges[d];
       if (d < leading ? !is_const_int(whole->extent, 1) : !same_expr(whole->extent, part.buffer->shape[d - leading])) {
         return part;
@@ -151,7 +151,7 @@ bool WrittenBefore::reaches_all(const Part& part) const {
   }
   for (const Surrounding& each : around_) {
     auto is_bound = [&](const auto& input) { return uses_var(std::vector{input.second}, each.var); };
-    if (std::any_of(inputs.begin(), inputs.end(), is_bound)) return false;
+    if (any_of(inputs, is_bound)) return false;
   }
   arith::Analyzer analyzer;
   assume_not_empty(*part.buffer, analyzer);

@@ -2,6 +2,7 @@
 #include "arith/engine.h"
 #include "arith/rules.h"
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -21,7 +22,7 @@ struct Match {
   }
 
   bool matches(const std::vector<RuleNode>& pattern, int at, const Expr& e) {
-    const RuleNode& node = pattern[static_cast<size_t>(at)];
+    const RuleNode& node = pattern[at];
     if (node.slot >= 0) return bind(node, e);
     if (e.kind() != node.kind) return false;
     if (node.kind == Kind::kIntImm) {
@@ -47,7 +48,7 @@ struct Match {
     if (node.is_bool != e.dtype().is_bool() || e.dtype().is_vector()) return false;
     if (!node.is_bool && !fits_type(e.dtype())) return false;
     if (rule_vars().is_constant(node.slot) && !e.is<IntImm>()) return false;
-    Expr& slot = slots[static_cast<size_t>(node.slot)];
+    Expr& slot = slots[node.slot];
     if (!slot.defined()) {
       slot = e;
       return true;
@@ -57,8 +58,8 @@ struct Match {
 
   /// Returns null if a constant overflows its type, or for a division by 0.
   Expr build(const std::vector<RuleNode>& nodes, int at) {
-    const RuleNode& node = nodes[static_cast<size_t>(at)];
-    if (node.slot >= 0) return slots[static_cast<size_t>(node.slot)];
+    const RuleNode& node = nodes[at];
+    if (node.slot >= 0) return slots[node.slot];
     if (node.kind == Kind::kIntImm) {
       DataType target = node.is_bool ? DataType::bool_() : type;
       int64_t value = wrap_int(target, node.value);
@@ -95,7 +96,7 @@ std::array<int, 3> operand_kinds(const Expr& e) {
 }
 
 bool worth_trying(const CompiledRule& rule, const std::array<int, 3>& kinds) {
-  for (size_t i = 0; i < kinds.size(); ++i) {
+  for (size_t i : indices_of(kinds)) {
     int wanted = rule.operands[i];
     if (wanted == CompiledRule::kConstantKind) wanted = static_cast<int>(Kind::kIntImm);
     if (wanted != CompiledRule::kAnyKind && wanted != kinds[i]) return false;

@@ -1,11 +1,11 @@
 #include "arith/digits.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "arith/linear.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -73,7 +73,7 @@ class Reader {
       return e;
     }
     VarMap map;
-    for (size_t i = 0; i < bindings_->values.size(); ++i) map.emplace(bindings_->axes[i]->var, bindings_->values[i]);
+    for (size_t i : indices_of(bindings_->values)) map.emplace(bindings_->axes[i]->var, bindings_->values[i]);
     return substitute(e, map);
   }
 
@@ -87,7 +87,7 @@ class Reader {
     if (e.is<IntImm>()) return false;
     if (e.is<Var>()) {
       if (const Expr* value = value_of(e)) return value->depth() > kDeepestDigits || moves(*value);
-      return std::any_of(inputs_.begin(), inputs_.end(), [&](const Counter& input) { return input.var == e.get(); });
+      return any_of(inputs_, [&](const Counter& input) { return input.var == e.get(); });
     }
     if (BinaryOperands operands = binary_operands(e)) return moves(*operands.a) || moves(*operands.b);
     return uses_any_var(e, [&](const Ref<Var>& v) { return moves(v); });
@@ -139,7 +139,7 @@ using AllDigits = InlineVector<Digit, 24>;
 AllDigits by_variable(const std::vector<DigitSum>& sums) {
   AllDigits all;
   for (const DigitSum& sum : sums) all.append(sum.digits.begin(), sum.digits.end());
-  std::sort(all.begin(), all.end(), [](const Digit& a, const Digit& b) {
+  std::ranges::sort(all, [](const Digit& a, const Digit& b) {
     return a.var != b.var ? std::less<>()(a.var, b.var) : a.lower < b.lower;
   });
   return all;
@@ -157,7 +157,7 @@ bool fits_type(const DigitSum& sum, const Expr& e) {
 
 /// Whether each scale is what the digits below it span, starting with the least significant digit.
 bool is_contiguous(Digits& digits) {
-  std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.scale < b.scale; });
+  std::ranges::sort(digits, [](const Digit& a, const Digit& b) { return a.scale < b.scale; });
   for (size_t i = 1; i < digits.size(); ++i) {
     if (digits[i].scale != digits[i - 1].scale * digits[i - 1].extent) return false;
   }
@@ -206,7 +206,7 @@ bool are_independent(const std::vector<DigitSum>& sums) {
 std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>& exprs, const Counters& inputs) {
   Reader reader(inputs);
   std::vector<DigitSum> sums(exprs.size());
-  for (size_t i = 0; i < exprs.size(); ++i) {
+  for (size_t i : indices_of(exprs)) {
     if (!read_digits(exprs[i], reader, sums[i])) return std::nullopt;
   }
   if (!are_independent(sums)) return std::nullopt;
@@ -229,7 +229,7 @@ Injectivity injectivity_of(const std::vector<Expr>& values, const Counters& inpu
   size_t next = 0;
   // The digits of each variable give it back.
   for (const auto& [loop_var, extent] : inputs) {
-    auto it = std::find_if(all.begin(), all.end(), [&](const Digit& digit) { return digit.var == loop_var; });
+    auto it = find_if(all, [&](const Digit& digit) { return digit.var == loop_var; });
     int64_t span = 1;
     for (; it != all.end() && it->var == loop_var; ++it, ++next) {
       if (it->lower != span) return Injectivity::kNo;  // values of the missing digit collide
@@ -324,7 +324,7 @@ bool is_inside(const Reach& inner, const Reach& outer, Reader& around) {
       return false;
     }
   }
-  if (!rest.fixed.empty() || std::find(met.begin(), met.end(), false) != met.end()) return false;
+  if (!rest.fixed.empty() || is_contained(met, false)) return false;
   Reach more = reach_of(rest, 1);
   return is_small(more.first) && is_small(more.last) && inner.first + more.first >= outer.first &&
          inner.last + more.last <= outer.last;
@@ -355,7 +355,7 @@ std::optional<std::vector<Reach>> plain_cover(const Region& region, const std::v
                                               const Bindings& bindings, const Counters& inputs) {
   Reader reader(inputs, &bindings);
   std::vector<DigitSum> sums(region.size() + others.size());
-  for (size_t i = 0; i < sums.size(); ++i) {
+  for (size_t i : indices_of(sums)) {
     if (!read_digits(i < region.size() ? region[i]->min : others[i - region.size()], reader, sums[i])) {
       return std::nullopt;
     }
@@ -363,7 +363,7 @@ std::optional<std::vector<Reach>> plain_cover(const Region& region, const std::v
   if (!are_independent(sums)) return std::nullopt;
   std::vector<Reach> result;
   result.reserve(sums.size());
-  for (size_t i = 0; i < sums.size(); ++i) {
+  for (size_t i : indices_of(sums)) {
     int64_t extent = i < region.size() ? extent_of(region[i]) : 1;
     if (extent == 0 || !is_dense(sums[i], extent)) return std::nullopt;
     result.push_back(reach_of(sums[i], extent));
@@ -376,7 +376,7 @@ std::optional<Box> plain_hull(const Region& region, const Counters& inputs) {
   if (!sums) return std::nullopt;
   Box box;
   box.reserve(region.size());
-  for (size_t d = 0; d < region.size(); ++d) box.push_back(hull_of((*sums)[d], region[d]));
+  for (size_t d : indices_of(region)) box.push_back(hull_of((*sums)[d], region[d]));
   return box;
 }
 
@@ -385,7 +385,7 @@ std::optional<Box> plain_box(const Region& region, const Counters& inputs) {
   if (!sums) return std::nullopt;
   Box box;
   box.reserve(region.size());
-  for (size_t d = 0; d < region.size(); ++d) {
+  for (size_t d : indices_of(region)) {
     DigitSum& sum = (*sums)[d];
     if (!is_dense(sum, region[d]->extent.as<IntImm>()->value)) return std::nullopt;
     box.push_back(hull_of(sum, region[d]));

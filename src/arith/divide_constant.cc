@@ -14,6 +14,7 @@
 #include "arith/engine.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 
@@ -45,7 +46,7 @@ std::vector<int64_t> groupings(const Linear& dividend, int64_t divisor) {
   std::vector<int64_t> result;
   for (const Term& term : dividend.terms) {
     int64_t g = gcd(term.coeff, divisor);
-    if (g > 1 && g < divisor && std::find(result.begin(), result.end(), g) == result.end()) result.push_back(g);
+    if (g > 1 && g < divisor && !is_contained(result, g)) result.push_back(g);
   }
   std::sort(result.rbegin(), result.rend());
   return result;
@@ -220,7 +221,7 @@ Linear Engine::quotient_atom(const Linear& dividend, int64_t divisor, DataType t
 /// is the largest number of its type. Sizes and axes are taken to be small, data are not.
 bool Engine::exposes_data(const Linear& rest, const Linear& dividend) {
   auto may_leave = [&](const Linear& sum) {
-    const bool is_data = std::any_of(sum.terms.begin(), sum.terms.end(), [&](const Term& term) {
+    const bool is_data = any_of(sum.terms, [&](const Term& term) {
       const Ends ends = known_ends(term.atom);
       return reads_data(term.atom) && !(ends.low && ends.high);
     });

@@ -13,6 +13,7 @@
 #include "arith/engine.h"
 #include "ir/build.h"
 #include "ir/fold.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 
@@ -38,8 +39,7 @@ bool Engine::may_negate(const Linear& sum, DataType type) {
   ConstIntBound range = bound(sum);
   if (range.has_min() && range.min_value > int_min(type)) return true;
   // -x of an x that has a value
-  return !sum.terms.empty() && sum.constant <= 0 &&
-         std::all_of(sum.terms.begin(), sum.terms.end(), [](const Term& term) { return term.coeff < 0; });
+  return !sum.terms.empty() && sum.constant <= 0 && all_of(sum.terms, [](const Term& term) { return term.coeff < 0; });
 }
 
 bool Engine::divide_by_factor(const Expr& atom, Fingerprint factor, Expr* rest) {

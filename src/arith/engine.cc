@@ -4,7 +4,6 @@
 #include "ir/build.h"
 #include "ir/op.h"
 #include "support/deep_stack.h"
-#include "support/diagnostic.h"
 
 namespace tilewright::arith {
 

@@ -5,7 +5,6 @@
 // and its images are a box, the box minus the images of those pairs is the image of the old array.
 #include "arith/index_map.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "arith/int_set.h"
@@ -16,6 +15,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -59,7 +59,7 @@ class Inverter {
       }
     }
     for (const Expr& e : map_->final_indices) note_divisions(e);
-    for (size_t d = 0; d < shape_.size(); ++d) take_apart(d);
+    for (size_t d : indices_of(shape_)) take_apart(d);
     return solve();
   }
 
@@ -74,7 +74,7 @@ class Inverter {
   }
 
   std::optional<size_t> position(const Expr& e) const {
-    for (size_t d = 0; d < map_->initial_indices.size(); ++d) {
+    for (size_t d : indices_of(map_->initial_indices)) {
       if (e == map_->initial_indices[d]) return d;
     }
     return std::nullopt;
@@ -164,7 +164,7 @@ class Inverter {
   /// The final indices in the digits.
   std::vector<Expr> in_digits() {
     VarMap values;
-    for (size_t d = 0; d < digits_.size(); ++d) {
+    for (size_t d : indices_of(digits_)) {
       if (digits_[d].split()) values[map_->initial_indices[d]] = whole(d) - digits_[d].left;
     }
     std::vector<Expr> result;
@@ -206,7 +206,7 @@ class Inverter {
       analyzer_.bind(v, range);
       before = before * cast(DataType::int_(64), extent);
     };
-    for (size_t d = 0; d < shape_.size(); ++d) {
+    for (size_t d : indices_of(shape_)) {
       if (digits_[d].split()) {
         add(digits_[d].outer, digits_[d].groups);
         add(digits_[d].inner, digits_[d].factor);
@@ -257,7 +257,7 @@ class Inverter {
   void turn_around(const IterMapResult& found, InvertedMap& result) {
     IndexMap inverse;
     std::vector<Expr> outputs;
-    for (size_t i = 0; i < result.shape.size(); ++i) {
+    for (size_t i : indices_of(result.shape)) {
       Ref<Var> v = var("axis" + std::to_string(i), type_);
       analyzer_.bind(v, range_of(result.shape[i]));
       inverse.initial_indices.emplace_back(v);
@@ -269,7 +269,7 @@ class Inverter {
       return it == values.end() ? zero(type_) : it->second;
     };
     result.padding = bool_imm(false);
-    for (size_t d = 0; d < digits_.size(); ++d) {
+    for (size_t d : indices_of(digits_)) {
       const SplitIndex& digits = digits_[d];
       if (!digits.split()) {
         inverse.final_indices.push_back(analyzer_.simplify(value(map_->initial_indices[d])));
@@ -335,7 +335,7 @@ Ref<IndexMap> with_index_type(const IndexMap& map, DataType type) {
 
 std::vector<Expr> map_indices(const IndexMap& map, const std::vector<Expr>& indices, Analyzer& analyzer) {
   VarMap values;
-  for (size_t d = 0; d < indices.size(); ++d) {
+  for (size_t d : indices_of(indices)) {
     values[map.initial_indices[d]] = cast(map.initial_indices[d].dtype(), indices[d]);
   }
   std::vector<Expr> result;
@@ -346,7 +346,7 @@ std::vector<Expr> map_indices(const IndexMap& map, const std::vector<Expr>& indi
 std::vector<Ref<Range>> map_region(const IndexMap& map, const std::vector<Ref<Range>>& region, Analyzer& analyzer) {
   Domains domains;
   Expr before = i64(1), after = i64(1);
-  for (size_t d = 0; d < region.size(); ++d) {
+  for (size_t d : indices_of(region)) {
     DataType type = map.initial_indices[d].dtype();
     domains[map.initial_indices[d]] =
         IntSet::of_range(range(cast(type, region[d]->min), cast(type, region[d]->extent)));
@@ -396,7 +396,7 @@ Result<InvertedMap> invert(const IndexMap& map, const std::vector<Expr>& shape, 
   std::vector<bool> mirrored;
   VarMap values;
   Analyzer plain;
-  for (size_t d = 0; d < shape.size(); ++d) {
+  for (size_t d : indices_of(shape)) {
     const Def<Var>& index = map.initial_indices[d];
     mirrored.push_back(is_mirrored(map, index));
     if (mirrored[d]) values[index] = cast(index.dtype(), shape[d]) - 1 - index;
@@ -407,7 +407,7 @@ Result<InvertedMap> invert(const IndexMap& map, const std::vector<Expr>& shape, 
   auto inverted = Inverter(flipped, shape, analyzer).run();
   if (!inverted.ok()) return direct;
   IndexMap inverse = *inverted->inverse;
-  for (size_t d = 0; d < shape.size(); ++d) {
+  for (size_t d : indices_of(shape)) {
     Expr& index = inverse.final_indices[d];
     if (mirrored[d]) index = plain.simplify(cast(index.dtype(), shape[d]) - 1 - index);
   }
@@ -439,7 +439,7 @@ std::vector<Expr> map_shape(const IndexMap& map, const std::vector<Expr>& shape,
   if (auto inverted = invert(map, shape, analyzer); inverted.ok()) return inverted->shape;
   Ref<IndexMap> typed = with_index_type(map, wide_type(shape));
   Domains domains;
-  for (size_t d = 0; d < shape.size(); ++d) {
+  for (size_t d : indices_of(shape)) {
     domains[typed->initial_indices[d]] = IntSet::of_range(range_of(cast(typed->initial_indices[d].dtype(), shape[d])));
   }
   std::vector<Expr> result;
@@ -467,7 +467,7 @@ bool equivalent(const IndexMap& a, const IndexMap& b) {
   Analyzer analyzer;
   std::vector<Expr> shared(left->initial_indices.begin(), left->initial_indices.end());
   std::vector<Expr> other = map_indices(*right, shared, analyzer);
-  for (size_t i = 0; i < other.size(); ++i) {
+  for (size_t i : indices_of(other)) {
     if (!analyzer.can_prove_equal(left->final_indices[i], other[i])) return false;
   }
   return true;

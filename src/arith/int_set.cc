@@ -7,6 +7,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 
@@ -393,7 +394,7 @@ Box by_dimension(const Box& a, const Box& b, F&& op) {
   return result;
 }
 bool is_empty(const Box& box) {
-  return std::any_of(box.begin(), box.end(), [](const IntSet& set) { return set.is_nothing; });
+  return any_of(box, [](const IntSet& set) { return set.is_nothing; });
 }
 }  // namespace
 
@@ -408,7 +409,7 @@ Box intersect(const Box& a, const Box& b, Analyzer& analyzer) {
 bool proves_subset(const Box& inner, const Box& outer, Analyzer& analyzer) {
   if (is_empty(inner)) return true;
   if (inner.size() != outer.size()) return false;
-  for (size_t i = 0; i < inner.size(); ++i) {
+  for (size_t i : indices_of(inner)) {
     if (!proves_subset(inner[i], outer[i], analyzer)) return false;
   }
   return true;
@@ -416,7 +417,7 @@ bool proves_subset(const Box& inner, const Box& outer, Analyzer& analyzer) {
 
 Region clip_to_shape(const Box& box, const std::vector<Expr>& shape, Analyzer& analyzer) {
   Region result;
-  for (size_t i = 0; i < box.size(); ++i) {
+  for (size_t i : indices_of(box)) {
     IntSet whole = IntSet::interval(zero(shape[i].dtype()), analyzer.simplify(shape[i] - 1));
     bool contained = proves_subset(box[i], whole, analyzer);
     Ref<Range> part = (contained ? box[i] : intersect(box[i], whole, analyzer)).to_range(analyzer);

@@ -1,7 +1,7 @@
-#include <algorithm>
 
 #include "arith/iter_reader.h"
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -13,7 +13,7 @@ struct Splits {
 
   explicit Splits(const std::vector<IterSumExpr>& indices) {
     std::vector<IterSplitExpr> open;
-    for (const IterSumExpr& sum : indices) open.insert(open.end(), sum.args.begin(), sum.args.end());
+    for (const IterSumExpr& sum : indices) append_range(open, sum.args);
     while (!open.empty()) {
       IterSplitExpr split = open.back();
       open.pop_back();
@@ -22,14 +22,14 @@ struct Splits {
       if (of_mark.size() > 1) continue;
       order.push_back(split.source);
       if (!split.source->sum) continue;
-      open.insert(open.end(), split.source->sum->args.begin(), split.source->sum->args.end());
+      append_range(open, split.source->sum->args);
     }
   }
 
   /// Whether the pattern shares loops with this one, including loops of an iterator that a remainder has made of a sum:
   /// the condition `(i * 2 + j) % 2 == 1`.
   bool share_loops_with(const IterSumExpr& pattern) const {
-    return std::any_of(pattern.args.begin(), pattern.args.end(), [&](const IterSplitExpr& split) {
+    return any_of(pattern.args, [&](const IterSplitExpr& split) {
       return of.contains(split.source.get()) || (split.source->sum && share_loops_with(*split.source->sum));
     });
   }
@@ -46,7 +46,7 @@ bool digits_fit(const IterMark& mark, std::vector<IterSplitExpr> splits, IterMap
     if (next == splits.size()) {
       if (level == IterMapLevel::kBijective) return false;
       // Unused digits below are allowed: the nearest multiple.
-      for (size_t i = 0; i < splits.size(); ++i) {
+      for (size_t i : indices_of(splits)) {
         if (!f.divides(expected, splits[i].lower_factor)) continue;
         if (next == splits.size() || f.less(splits[i].lower_factor, splits[next].lower_factor)) next = i;
       }

@@ -12,6 +12,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -59,7 +60,7 @@ class Detector {
       if (!(simple == index)) sum = reader_.read(simple);
       if (simple == index || !sum || all.size() != errors || !finish_index(*sum)) {
         all.resize(errors);
-        all.insert(all.end(), first.begin(), first.end());
+        append_range(all, first);
         return std::nullopt;
       }
     }
@@ -180,7 +181,7 @@ std::vector<Expr> iter_map_simplify(const std::vector<Expr>& indices, const Iter
                                     IterMapLevel level, Analyzer& analyzer) {
   IterMapResult map = detect_iter_map(indices, inputs, predicate, level, analyzer);
   std::vector<Expr> result;
-  for (size_t i = 0; i < indices.size(); ++i) {
+  for (size_t i : indices_of(indices)) {
     Expr index = indices[i];
     if (map.ok()) index = cast(index.dtype(), normalize_iter_map_to_expr(map.indices[i], analyzer));
     result.push_back(analyzer.simplify(index));

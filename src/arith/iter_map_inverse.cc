@@ -1,16 +1,16 @@
 // Turning a bijective iteration map around: digits of the outputs flow back through the sums to the input variables.
-#include <algorithm>
 
 #include "arith/iter_factor.h"
 #include "arith/iter_map.h"
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
 
 /// A fused iterator comes before the iterators of its sum.
 void visit_marks(const IterMarkPtr& mark, std::vector<IterMarkPtr>& post_order) {
-  if (std::find(post_order.begin(), post_order.end(), mark) != post_order.end()) return;
+  if (is_contained(post_order, mark)) return;
   if (mark->sum) {
     for (const IterSplitExpr& split : mark->sum->args) visit_marks(split.source, post_order);
   }
@@ -25,7 +25,7 @@ std::unordered_map<NodeRef, Expr> inverse_affine_iter_map(const std::vector<Iter
   std::unordered_map<const IterMark*, Expr> values;
   auto distribute = [&](const IterSumExpr& sum, const Expr& value) {
     Expr rest = f.sub(value, sum.base);
-    for (size_t i = 0; i < sum.args.size(); ++i) {
+    for (size_t i : indices_of(sum.args)) {
       const IterSplitExpr& split = sum.args[i];
       Expr digit = f.div(rest, split.scale);
       if (i > 0) digit = f.mod(digit, split.extent);
@@ -35,7 +35,7 @@ std::unordered_map<NodeRef, Expr> inverse_affine_iter_map(const std::vector<Iter
     }
   };
   std::vector<IterMarkPtr> order;
-  for (size_t i = 0; i < indices.size(); ++i) {
+  for (size_t i : indices_of(indices)) {
     distribute(indices[i], outputs[i]);
     for (const IterSplitExpr& split : indices[i].args) visit_marks(split.source, order);
   }

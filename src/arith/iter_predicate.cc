@@ -4,6 +4,7 @@
 #include "ir/build.h"
 #include "ir/conjunction.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 
@@ -17,7 +18,7 @@ void IterReader::read_predicate(const Expr& predicate) {
     for (const auto& input : inputs_) count += uses_var(part, input.first);
     return count;
   };
-  std::stable_sort(parts.begin(), parts.end(), [&](const Expr& a, const Expr& b) { return loops(a) < loops(b); });
+  std::ranges::stable_sort(parts, [&](const Expr& a, const Expr& b) { return loops(a) < loops(b); });
   for (const Expr& part : parts) {
     if (!read_comparison(part) && checked_) fail("a part of the predicate is not a bound of a sum of the loops");
   }
@@ -109,7 +110,7 @@ void IterReader::use_constraints(IterSumExpr& sum) {
   for (const Constraint& constraint : constraints_) {
     const std::vector<IterSplitExpr>& pattern = constraint.pattern.args;
     auto find = [&](const IterSplitExpr& wanted, const Expr& scale) {
-      for (size_t i = 0; i < sum.args.size(); ++i) {
+      for (size_t i : indices_of(sum.args)) {
         if (sums_.same_split(sum.args[i], wanted) && (!scale.defined() || factors_.equal(sum.args[i].scale, scale)))
           return i;
       }

@@ -1,5 +1,7 @@
 #include "arith/iter_sum.h"
 
+#include "support/ranges.h"
+
 namespace tilewright::arith {
 
 void IterSums::add_split(IterSumExpr& sum, const IterSplitExpr& split) {
@@ -73,7 +75,7 @@ bool IterSums::make_compact(IterSumExpr& sum) {
       if (least == open.size() || f_.is_one(open[i].extent)) least = i;
     }
     if (least == open.size() && !open.empty()) {
-      ordered.insert(ordered.end(), open.begin(), open.end());
+      append_range(ordered, open);
       sum.args = std::move(ordered);
       return false;
     }

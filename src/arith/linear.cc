@@ -1,9 +1,8 @@
 #include "arith/linear.h"
 
-#include <algorithm>
-
 #include "ir/build.h"
 #include "ir/fold.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 
@@ -50,7 +49,7 @@ void Linear::add(const Linear& other, int64_t scale) {
 void Linear::replace_term(size_t at, const Linear& other, int64_t scale) {
   std::vector<Term> old = std::move(terms);
   terms.clear();
-  for (size_t i = 0; i < old.size(); ++i) {
+  for (size_t i : indices_of(old)) {
     if (i == at) {
       add(other, scale);
     } else {
@@ -150,8 +149,8 @@ class PlainTerms {
  private:
   bool add_term(const Expr& e, const Expr& variable, int64_t scale) {
     int64_t ignored = 0;
-    auto known = std::find_if(sum.terms.begin(), sum.terms.end(),
-                              [&](const Term& term) { return divided_variable(term.atom, &ignored) == variable; });
+    auto known =
+        find_if(sum.terms, [&](const Term& term) { return divided_variable(term.atom, &ignored) == variable; });
     if (known == sum.terms.end()) {
       if (scale == 0) return true;
       if (sum.terms.capacity() == 0) sum.terms.reserve(kUsualTerms);
@@ -192,7 +191,7 @@ std::optional<Expr> to_expr(const Linear& linear, DataType type) {
     sum = negative ? Expr(make<Sub>({sum, product})) : Expr(make<Add>({sum, product}));
   };
   size_t first = linear.terms.size();
-  for (size_t i = 0; i < linear.terms.size(); ++i) {
+  for (size_t i : indices_of(linear.terms)) {
     int64_t coeff = linear.terms[i].coeff;
     if (!fits(coeff, type) || coeff == std::numeric_limits<int64_t>::min()) return std::nullopt;
     if (coeff > 0 && first == linear.terms.size()) first = i;
@@ -204,7 +203,7 @@ std::optional<Expr> to_expr(const Linear& linear, DataType type) {
     sum = int_imm(type, constant);
     constant = 0;
   }
-  for (size_t i = 0; i < linear.terms.size(); ++i) {
+  for (size_t i : indices_of(linear.terms)) {
     if (i != first) append(linear.terms[i]);
   }
   if (!sum.defined()) return Expr(int_imm(type, constant));

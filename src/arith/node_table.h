@@ -8,6 +8,8 @@
 
 #include "ir/node.h"
 
+#include "support/ranges.h"
+
 namespace tilewright::arith {
 
 template <class V>
@@ -35,7 +37,7 @@ class NodeTable {
   size_t size() const { return entries_.size(); }
   void clear() {
     if (entries_.empty()) return;
-    for (size_t i = 0; i < entries_.size(); ++i) {
+    for (size_t i : indices_of(entries_)) {
       // Found at or after its start: every slot up to the next free one goes.
       for (size_t at = start(entries_[i].node.get()); slots_[at] != 0; at = (at + 1) & mask()) slots_[at] = 0;
     }

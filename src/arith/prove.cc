@@ -4,6 +4,7 @@
 // and by a budget of steps, so a query that fails costs microseconds.
 #include "arith/engine.h"
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -17,7 +18,7 @@ bool Engine::prove_ge0(const Linear& goal) {
   if (goal.bad) return false;
   if (bound(goal).min_value >= 0) return true;
   if (goal.terms.empty()) return false;
-  bool product = std::any_of(goal.terms.begin(), goal.terms.end(), [](const Term& t) { return t.atom.is<Mul>(); });
+  bool product = any_of(goal.terms, [](const Term& t) { return t.atom.is<Mul>(); });
   int budget = kBudget;
   if (product) {
     Linear sum = expanded(goal);
@@ -127,7 +128,7 @@ std::optional<Linear> Engine::without_quotient(const Linear& goal, const Term& t
 
 /// Tries stated facts that mention the term's atom until one settles the goal.
 bool Engine::any_stated_fact(const Term& term, const Settles& settles) {
-  for (size_t i = 0; i < facts_.size(); ++i) {  // a search below adds facts, and takes them away
+  for (size_t i : indices_of(facts_)) {  // a search below adds facts, and takes them away
     if (facts_[i].find(term.fp) && settles(Linear(facts_[i]))) return true;
   }
   if (const VarInfo* known = info(term.atom)) {
@@ -198,7 +199,7 @@ bool Engine::any_fact_of_product(const Term& term, const Mul& mul, const Settles
       bool useful = in_fact && (in_fact->coeff < 0) == (term.coeff < 0);
       return useful && settles(multiplied(fact, other));
     };
-    for (size_t i = 0; i < facts_.size(); ++i) {
+    for (size_t i : indices_of(facts_)) {
       if (facts_[i].find(print) && settles_times(Linear(facts_[i]))) return true;
     }
     if (const VarInfo* known = info(factor)) {
@@ -350,7 +351,7 @@ bool Engine::expand_remainder(Linear& sum) {
     auto d = div ? const_int(div->b) : std::nullopt;
     if (!d || *d < 1) continue;
     Linear dividend = flat(div->a);
-    for (size_t j = 0; j < dividend.terms.size(); ++j) {
+    for (size_t j : indices_of(dividend.terms)) {
       const Term inner = dividend.terms[j];
       const FloorMod* mod = inner.atom.as<FloorMod>();
       auto m = mod ? const_int(mod->b) : std::nullopt;

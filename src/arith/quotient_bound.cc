@@ -7,6 +7,7 @@
 // f // n is at most 2 + max(-1 // n) = 1. k takes the leading term of the divisor away from U or L.
 #include "arith/engine.h"
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -109,7 +110,7 @@ class Engine::QuotientBound {
       if (engine_.facts_[i].find(term.fp)) facts.push_back(engine_.facts_[i]);
     }
     if (const VarInfo* known = engine_.info(term.atom)) {
-      facts.insert(facts.end(), known->facts.begin(), known->facts.end());
+      append_range(facts, known->facts);
     }
     if (const FloorMod* mod = term.atom.as<FloorMod>();
         mod && !mod->b.is<IntImm>() && engine_.bound(mod->b).min_value >= 0) {

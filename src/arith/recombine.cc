@@ -8,6 +8,7 @@
 #include "arith/digit.h"
 #include "arith/engine.h"
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -72,7 +73,7 @@ bool is_select(const Expr& e) {
 
 /// Subtracts `count` times the dividend. Nothing if one of its terms does not occur as often.
 std::optional<Linear> subtract_dividend(const Linear& sum, const Linear& dividend, int64_t count) {
-  const bool is_there = std::all_of(dividend.terms.begin(), dividend.terms.end(), [&](const Term& part) {
+  const bool is_there = all_of(dividend.terms, [&](const Term& part) {
     const Term* found = sum.find(part.fp);
     int64_t wanted = 0;
     return found && mul_fits(part.coeff, count, &wanted) && found->coeff == wanted;
@@ -120,7 +121,7 @@ bool Engine::join_quotient_and_remainder(Linear& sum) {
     const FloorDiv* div = term.atom.as<FloorDiv>();
     return term.atom.is<FloorMod>() || (div && div->a.is<FloorMod>());
   };
-  for (size_t i = 0; i < sum.terms.size(); ++i) {
+  for (size_t i : indices_of(sum.terms)) {
     if (!may_join(sum.terms[i])) continue;
     const Term low = sum.terms[i];
     auto split = as_digit(low.atom);
@@ -128,7 +129,7 @@ bool Engine::join_quotient_and_remainder(Linear& sum) {
     // low = scale * (x % modulus // divisor); its partner is scale * (modulus / divisor) * (x // modulus ...).
     int64_t partner_coeff = 0;
     if (!mul_fits(low.coeff, split->modulus / split->divisor, &partner_coeff)) continue;
-    for (size_t j = 0; j < sum.terms.size(); ++j) {
+    for (size_t j : indices_of(sum.terms)) {
       const Term high = sum.terms[j];
       if (j == i || high.coeff != partner_coeff) continue;
       auto other = as_digit(high.atom);
@@ -137,8 +138,7 @@ bool Engine::join_quotient_and_remainder(Linear& sum) {
       if (difference.bad) continue;
       bool same = difference.is_zero();
       bool multiple = split->divisor == 1 && other->modulus == 0 &&
-                      std::all_of(difference.terms.begin(), difference.terms.end(),
-                                  [&](const Term& term) { return term.coeff % split->modulus == 0; }) &&
+                      all_of(difference.terms, [&](const Term& term) { return term.coeff % split->modulus == 0; }) &&
                       difference.constant % split->modulus == 0;
       if (!same && !multiple) continue;
       DataType type = high.atom.dtype();
@@ -157,12 +157,12 @@ bool Engine::join_quotient_and_remainder(Linear& sum) {
 /// b (x // b) + x % b -> x, for both roundings and any divisor                                  (T5)
 bool Engine::join_general(Linear& sum) {
   auto join_in = [&](Linear& in) {
-    for (size_t i = 0; i < in.terms.size(); ++i) {
+    for (size_t i : indices_of(in.terms)) {
       const Term low = in.terms[i];
       DivisionForm division = as_division(low.atom);
       if (!division || division.is_quotient || is_constant_floor_division(division)) continue;
       Fingerprint wanted = fp(quotient_of(division)) * fp(*division.b) * Fingerprint::of_int(low.coeff);
-      for (size_t j = 0; j < in.terms.size(); ++j) {
+      for (size_t j : indices_of(in.terms)) {
         const Term& high = in.terms[j];
         if (j == i || !(high.fp * Fingerprint::of_int(high.coeff) == wanted)) continue;
         Linear dividend = flat(*division.a);
@@ -241,7 +241,7 @@ bool Engine::exchange_general(Linear& sum) {
 
 /// x % c + y % c -> c - 1, where x + y + 1 is a multiple of c                                   (T8)
 bool Engine::join_remainders(Linear& sum) {
-  for (size_t i = 0; i < sum.terms.size(); ++i) {
+  for (size_t i : indices_of(sum.terms)) {
     const FloorMod* first = sum.terms[i].atom.as<FloorMod>();
     if (!first) continue;
     for (size_t j = i + 1; j < sum.terms.size(); ++j) {
@@ -265,7 +265,7 @@ bool Engine::join_remainders(Linear& sum) {
 /// x // b - y // b -> (x - y + y % b) // b
 /// x // b + y // b -> (x + y - y % b) // b                                                      (T8)
 bool Engine::join_quotients(Linear& sum) {
-  for (size_t i = 0; i < sum.terms.size(); ++i) {
+  for (size_t i : indices_of(sum.terms)) {
     const FloorDiv* first = sum.terms[i].atom.as<FloorDiv>();
     if (!first) continue;
     for (size_t j = i + 1; j < sum.terms.size(); ++j) {
@@ -285,14 +285,14 @@ bool Engine::join_quotients(Linear& sum) {
 
 /// x // c + (x % c != 0) -> (x + c - 1) // c                                                    (T8)
 bool Engine::join_rounding(Linear& sum) {
-  for (size_t i = 0; i < sum.terms.size(); ++i) {
+  for (size_t i : indices_of(sum.terms)) {
     const Cast* cast = sum.terms[i].atom.as<Cast>();
     const NE* differs = cast ? cast->value.as<NE>() : nullptr;
     const FloorMod* remainder = differs ? differs->a.as<FloorMod>() : nullptr;
     if (!remainder || const_int(differs->b) != 0 || const_int(remainder->b).value_or(0) < 1) continue;
     const DataType type = remainder->a.dtype();
     const Fingerprint wanted = fp(make<FloorDiv>({remainder->a, remainder->b}));
-    for (size_t j = 0; j < sum.terms.size(); ++j) {
+    for (size_t j : indices_of(sum.terms)) {
       const bool is_partner = sum.terms[j].fp == wanted && sum.terms[j].coeff == sum.terms[i].coeff;
       if (!is_partner || type != sum.terms[i].atom.dtype()) continue;
       Linear dividend = flat(remainder->a);
@@ -341,7 +341,7 @@ std::optional<Linear> Engine::joined_quotients(Linear x, Linear y, const Expr& d
 
 /// s select(p, x, y) + t select(p, z, w) -> select(p, s x + t z, s y + t w)                     (T9)
 bool Engine::merge_selects(Linear& sum) {
-  for (size_t i = 0; i < sum.terms.size(); ++i) {
+  for (size_t i : indices_of(sum.terms)) {
     std::optional<SelectForm> first = as_select(sum.terms[i].atom);
     if (!first || first->condition.dtype().is_vector()) continue;
     for (size_t j = i + 1; j < sum.terms.size(); ++j) {
@@ -392,7 +392,7 @@ bool Engine::exchange_quotient_and_remainder(Linear& sum) {
     DataType type = term.atom.dtype();
     Linear other = div ? modulo(dividend, *divisor, type) : divide(dividend, *divisor, type);
     if (mod) other.scale(*divisor);
-    auto at = std::find_if(next->terms.begin(), next->terms.end(), [&](const Term& t) { return t.fp == term.fp; });
+    auto at = find_if(next->terms, [&](const Term& t) { return t.fp == term.fp; });
     if (at == next->terms.end()) continue;
     next->replace_term(static_cast<size_t>(at - next->terms.begin()), other, count);
     if (next->bad || next->terms.size() >= sum.terms.size()) continue;
@@ -409,7 +409,7 @@ void Engine::drop_exact_quotients(Linear& sum) {
 }
 
 bool Engine::drop_exact_quotient(Linear& sum) {
-  for (size_t i = 0; i < sum.terms.size(); ++i) {
+  for (size_t i : indices_of(sum.terms)) {
     const Term term = sum.terms[i];
     const FloorDiv* div = term.atom.as<FloorDiv>();
     auto divisor = div ? const_int(div->b) : std::nullopt;

@@ -1,17 +1,15 @@
 #include "arith/region_bound.h"
 
-#include <algorithm>
-
 #include "arith/iter_factor.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 
 bool uses_inputs(const Expr& e, const IterDomains& inputs) {
-  return uses_any_var(e, [&](const Ref<Var>& v) {
-    return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == v; });
-  });
+  return uses_any_var(
+      e, [&](const Ref<Var>& v) { return any_of(inputs, [&](const auto& input) { return input.first == v; }); });
 }
 
 Expr mirrored(const Expr& index, const IterDomains& inputs) {
@@ -39,16 +37,15 @@ bool is_empty_with(const Box& box, const Region& region, const IterDomains& inpu
   Analyzer& analyzer = f.analyzer();
   std::vector<Expr> uncertain;
   for (const auto& [v, domain] : inputs) {
-    const bool moves = std::any_of(region.begin(), region.end(), [&v = v](const Ref<Range>& r) {
-      return has_multiple(r->min, v) || has_multiple(r->extent, v);
-    });
+    const bool moves =
+        any_of(region, [&v = v](const Ref<Range>& r) { return has_multiple(r->min, v) || has_multiple(r->extent, v); });
     if (moves && !f.positive(domain->extent)) uncertain.push_back(domain->extent);
   }
   if (uncertain.empty()) return true;
   auto is_empty = [&](const IntSet& set) { return analyzer.can_prove_less(set.max, set.min); };
-  const bool each_shows = std::all_of(uncertain.begin(), uncertain.end(), [&](const Expr& extent) {
+  const bool each_shows = all_of(uncertain, [&](const Expr& extent) {
     auto scope = analyzer.constraint(le(extent, zero(extent.dtype())));
-    return std::any_of(box.begin(), box.end(), is_empty);
+    return any_of(box, is_empty);
   });
   if (each_shows) return true;
   // As many points as iterations: n * m of f // m and f % m.
@@ -73,7 +70,7 @@ std::optional<Box> region_lower_bound(const Region& region, const IterDomains& i
   if (!map.ok()) return std::nullopt;
   Factors f(analyzer);
   Box result;
-  for (size_t i = 0; i < region.size(); ++i) {
+  for (size_t i : indices_of(region)) {
     const IterSumExpr& sum = map.indices[i];
     const Expr& extent = region[i]->extent;
     // Each iteration covers [start, start + extent): neighbors must touch.
@@ -101,7 +98,7 @@ Box unite_lower_bound(const Box& a, const Box& b, Analyzer& analyzer) {
   if (proves_subset(a, b, analyzer)) return b;
   // Along one dimension the union of two boxes that agree elsewhere is a box, if there is no gap.
   size_t along = a.size();
-  for (size_t i = 0; i < a.size(); ++i) {
+  for (size_t i : indices_of(a)) {
     bool equal = proves_subset(a[i], b[i], analyzer) && proves_subset(b[i], a[i], analyzer);
     if (equal) continue;
     if (along != a.size() || !a[i].is_bounded() || !b[i].is_bounded()) return a;

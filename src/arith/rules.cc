@@ -2,6 +2,7 @@
 
 #include "ir/build.h"
 #include "support/diagnostic.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 
@@ -92,7 +93,7 @@ void add_min_max(Rules& rules) {
       {min(pick(b0, x, y), pick(b0, z, w)), pick(b0, min(x, z), min(y, w)), {}, kAnyRule},
       {max(pick(b0, x, y), pick(b0, z, w)), pick(b0, max(x, z), max(y, w)), {}, kAnyRule},
   };
-  rules.insert(rules.end(), list.begin(), list.end());
+  append_range(rules, list);
 }
 
 void add_select(Rules& rules) {
@@ -124,7 +125,7 @@ void add_select(Rules& rules) {
       {pick(b0, bool_imm(false), b1), logical_and(logical_not(b0), b1), {}, kAnyRule},
       {pick(b0, b1, bool_imm(true)), logical_or(logical_not(b0), b1), {}, kAnyRule},
   };
-  rules.insert(rules.end(), list.begin(), list.end());
+  append_range(rules, list);
 }
 
 void add_compare(Rules& rules) {
@@ -186,7 +187,7 @@ void add_compare(Rules& rules) {
       {raw<NE>(b0, bool_imm(true)), logical_not(b0), {}, kAnyRule},
       {raw<NE>(b0, bool_imm(false)), b0, {}, kAnyRule},
   };
-  rules.insert(rules.end(), list.begin(), list.end());
+  append_range(rules, list);
 }
 
 void add_logic(Rules& rules) {
@@ -212,7 +213,7 @@ void add_logic(Rules& rules) {
       {logical_and(eq(x, c0), eq(x, c1)), bool_imm(false), ne(c0, c1), kIntegerRule},
       {logical_or(ne(x, c0), ne(x, c1)), bool_imm(true), ne(c0, c1), kIntegerRule},
   };
-  rules.insert(rules.end(), list.begin(), list.end());
+  append_range(rules, list);
 }
 
 /// Arithmetic outside the normal form of sums: what wraps, what truncates, what divides by an unknown.
@@ -253,7 +254,7 @@ void add_arithmetic(Rules& rules) {
        logical_and(gt(c0, zero), logical_and(gt(c1, zero), eq(floormod(c0, c1), zero))), kIntegerRule},
       {floormod(x, c0) - floormod(x, c0), zero, {}, kWrappingRule},
   };
-  rules.insert(rules.end(), list.begin(), list.end());
+  append_range(rules, list);
 }
 
 // ---- compiling
@@ -276,14 +277,14 @@ int compile(const Expr& e, std::vector<RuleNode>& out) {
   if (e.is<Var>()) {
     std::array<Expr, RuleVars::kCount> all = rule_vars().all();
     for (int slot = 0; slot < RuleVars::kCount; ++slot) {
-      if (all[static_cast<size_t>(slot)] == e) node.slot = slot;
+      if (all[slot] == e) node.slot = slot;
     }
   } else if (const IntImm* imm = e.as<IntImm>()) {
     node.value = imm->value;
   } else {
     std::vector<Expr> parts = children(e);
     TW_CHECK(!parts.empty(), std::string(kind_name(e.kind())) + " cannot stand in a rule");
-    for (size_t i = 0; i < parts.size(); ++i) node.child[i] = compile(parts[i], out);
+    for (size_t i : indices_of(parts)) node.child[i] = compile(parts[i], out);
   }
   out.push_back(node);
   return static_cast<int>(out.size()) - 1;
@@ -292,7 +293,7 @@ int compile(const Expr& e, std::vector<RuleNode>& out) {
 /// The pattern with the operands of its commuting nodes in every order.
 std::vector<std::vector<RuleNode>> orders(const std::vector<RuleNode>& pattern) {
   std::vector<std::vector<RuleNode>> result{pattern};
-  for (size_t at = 0; at < pattern.size(); ++at) {
+  for (size_t at : indices_of(pattern)) {
     if (!commutes(pattern[at].kind)) continue;
     size_t count = result.size();
     for (size_t i = 0; i < count; ++i) {
@@ -320,7 +321,7 @@ Buckets* compile_all() {
       for (size_t i = 0; i < 3; ++i) {
         int child = order.back().child[i];
         if (child < 0) continue;
-        const RuleNode& operand = order[static_cast<size_t>(child)];
+        const RuleNode& operand = order[child];
         compiled.operands[i] = operand.slot < 0                        ? static_cast<int>(operand.kind)
                                : rule_vars().is_constant(operand.slot) ? CompiledRule::kConstantKind
                                                                        : CompiledRule::kAnyKind;

@@ -8,6 +8,7 @@
 #include "ir/structural_proof.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -27,7 +28,7 @@ bool is_index(const Expr& e) {
 class Surroundings {
  public:
   explicit Surroundings(std::span<const NodeRef> around) {
-    for (size_t i = 0; i < around.size(); ++i) enter(around[i], i + 1 < around.size() ? around[i + 1] : NodeRef());
+    for (size_t i : indices_of(around)) enter(around[i], i + 1 < around.size() ? around[i + 1] : NodeRef());
   }
   Analyzer& analyzer() { return analyzer_; }
 

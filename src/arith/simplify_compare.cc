@@ -3,6 +3,7 @@
 #include "arith/engine.h"
 #include "ir/build.h"
 #include "ir/fold.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -208,8 +209,7 @@ Expr Engine::as_given_sides(Linear left, Linear right, bool or_equal, const Expr
     other = negative;
   };
   auto flip = [](Linear& x, Linear& y) {
-    bool negative = !x.terms.empty() &&
-                    std::all_of(x.terms.begin(), x.terms.end(), [](const Term& term) { return term.coeff < 0; });
+    bool negative = !x.terms.empty() && all_of(x.terms, [](const Term& term) { return term.coeff < 0; });
     if (!negative || !y.terms.empty()) return;
     x.scale(-1);
     y.scale(-1);
@@ -325,10 +325,10 @@ Expr Engine::simplify_logic(const Expr& e) {
   };
   if (pass(parts, kept)) return bool_imm(!conjunction);
   if (kept.size() > 1 && kept.size() <= kMaxParts) {
-    std::reverse(kept.begin(), kept.end());
+    std::ranges::reverse(kept);
     std::vector<Expr> again;
     if (pass(kept, again)) return bool_imm(!conjunction);
-    std::reverse(again.begin(), again.end());
+    std::ranges::reverse(again);
     // Pointer comparison shows whether anything changed; unchanged parts keep their form of the first pass.
     kept = std::move(again);
   }

@@ -1,12 +1,12 @@
 // Splitting an iteration map between outer and inner loops: index = outer * inner_extent + inner. The digits of each
 // index must be those of inner variables below those of outer ones, with at most one digit that is a mix.
-#include <algorithm>
 
 #include "arith/iter_factor.h"
 #include "arith/iter_map.h"
 #include "ir/build.h"
 #include "ir/conjunction.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -18,7 +18,7 @@ class Divider {
   Divider(const IterDomains& inputs, const std::vector<Ref<Var>>& inner_vars, bool exact, Analyzer& analyzer)
       : f_(analyzer), exact_(exact) {
     for (const auto& input : inputs) {
-      bool inner = std::find(inner_vars.begin(), inner_vars.end(), input.first) != inner_vars.end();
+      bool inner = is_contained(inner_vars, input.first);
       sides_[input.first] = inner ? Side::kInner : Side::kOuter;
     }
   }
@@ -133,7 +133,7 @@ std::optional<SubspaceDivision> subspace_divide(const std::vector<Expr>& indices
     if (!padded.ok()) return fail(map.errors);
     map = std::move(padded);
     condition = predicate.defined() ? predicate : Expr(bool_imm(true));
-    for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t i : indices_of(inputs)) {
       const auto& [variable, range] = inputs[i];
       if (analyzer.can_prove_equal(range->extent, domains[i].second->extent)) continue;
       condition = logical_and(condition, lt(variable, range->min + range->extent));

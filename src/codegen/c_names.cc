@@ -1,12 +1,12 @@
 #include "codegen/c_names.h"
 
-#include <algorithm>
 #include <cctype>
 #include <sstream>
 #include <unordered_set>
 
 #include "codegen/symbols.h"
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -90,8 +90,7 @@ std::unordered_set<std::string> taken_names() {
 
 bool is_taken(const std::string& name) {
   static const std::unordered_set<std::string> kTaken = taken_names();
-  return kTaken.count(name) != 0 || std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
-                                                [&](const char* prefix) { return name.starts_with(prefix); });
+  return kTaken.count(name) != 0 || any_of(kPrefixes, [&](const char* prefix) { return name.starts_with(prefix); });
 }
 
 std::string spelling(std::string_view name, std::string_view fallback) {
@@ -111,8 +110,7 @@ constexpr const char* kDerived[] = {"_last_error", "_arrays"};
 
 bool CNames::is_free(const std::string& name, bool is_kernel) const {
   if (used_.count(name)) return false;
-  return !is_kernel || std::none_of(std::begin(kDerived), std::end(kDerived),
-                                    [&](const char* suffix) { return used_.count(name + suffix) != 0; });
+  return !is_kernel || none_of(kDerived, [&](const char* suffix) { return used_.count(name + suffix) != 0; });
 }
 
 std::string CNames::take(std::string_view name, std::string_view fallback, bool is_kernel) {

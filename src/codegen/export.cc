@@ -15,6 +15,7 @@
 #include "codegen/package.h"
 #include "codegen/subprocess.h"
 #include "runtime/library.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 
@@ -101,7 +102,7 @@ Status link(const fs::path& object, const fs::path& constants, const fs::path& v
                                         "-Wl,-z,noexecstack",
                                         "-Xlinker",
                                         "-soname=" + soname};
-    command.insert(command.end(), tail.begin(), tail.end());
+    append_range(command, tail);
     Outcome outcome = run_program(command);
     if (!outcome.found) continue;
     if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0) return Ok{};
@@ -115,7 +116,7 @@ Status link(const fs::path& object, const fs::path& constants, const fs::path& v
 
 bool is_plain_name(const std::string& name) {
   const auto is_special = [](char c) { return c == '/' || static_cast<unsigned char>(c) < ' '; };
-  return !name.empty() && std::none_of(name.begin(), name.end(), is_special) && name[0] != '.' && name[0] != '-';
+  return !name.empty() && none_of(name, is_special) && name[0] != '.' && name[0] != '-';
 }
 
 }  // namespace

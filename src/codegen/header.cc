@@ -1,5 +1,4 @@
 // The C header of exported kernels.
-#include <algorithm>
 #include <cctype>
 #include <fstream>
 #include <sstream>
@@ -9,6 +8,7 @@
 #include "codegen/package.h"
 #include "codegen/signature.h"
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -44,14 +44,14 @@ class KernelHeader {
       : s_(signature), name_(std::move(name)), out_(out) {
     used_.reserve(name_);  // the typed function calls it
     for (const Signature::Param& param : s_.params) names_.push_back(used_.take(param.name, "arg"));
-    for (size_t i = 0; i < s_.symbols.size(); ++i) symbols_.push_back(symbol_name(i));
+    for (size_t i : indices_of(s_.symbols)) symbols_.push_back(symbol_name(i));
   }
 
   void write() {
     out_ << "/* ---- " << name_ << " ";
     for (size_t i = name_.size(); i < 106; ++i) out_ << '-';
     out_ << " */\n\n/* Parameters, in order:\n *\n";
-    for (size_t i = 0; i < s_.params.size(); ++i) out_ << " *   " << describe(i) << "\n";
+    for (size_t i : indices_of(s_.params)) out_ << " *   " << describe(i) << "\n";
     out_
         << " *\n * `tensors` holds the tensors and `scalars` the scalars, each in this order. A NULL context means the "
            "calling\n * thread's own. */\n";
@@ -63,7 +63,7 @@ class KernelHeader {
 
  private:
   std::string symbol_name(size_t slot) {
-    for (size_t i = 0; i < s_.params.size(); ++i) {
+    for (size_t i : indices_of(s_.params)) {
       if (s_.params[i].symbol == static_cast<int>(slot)) return names_[i];
     }
     return s_.symbols[slot].var.defined() ? used_.take(s_.symbols[slot].name, "size") : "";
@@ -81,7 +81,7 @@ class KernelHeader {
 
   std::string c_expression(const Expr& e) const {
     auto text = infix_text(e, [&](const Expr& v) -> std::string {
-      for (size_t i = 0; i < s_.symbols.size(); ++i) {
+      for (size_t i : indices_of(s_.symbols)) {
         if (s_.symbols[i].var == v) return symbols_[i];
       }
       expressible_ = false;
@@ -95,7 +95,7 @@ class KernelHeader {
     const Signature::Param& param = s_.params[i];
     if (!param.buffer.defined()) return names_[i] + ": " + param.var.dtype().str();
     std::string text = names_[i] + ": " + param.buffer->dtype.str() + "[";
-    for (size_t d = 0; d < param.shape.size(); ++d) text += (d ? ", " : "") + size_text(param.shape[d]);
+    for (size_t d : indices_of(param.shape)) text += (d ? ", " : "") + size_text(param.shape[d]);
     return text + (param.written ? "], written" : "], read");
   }
 
@@ -112,11 +112,11 @@ class KernelHeader {
   void write_typed() {
     out_ << "/* The same for compact row-major arrays";
     bool has_sizes = false;
-    for (size_t i = 0; i < s_.symbols.size(); ++i) has_sizes |= is_size(i);
+    for (size_t i : indices_of(s_.symbols)) has_sizes |= is_size(i);
     out_ << (has_sizes ? "; sizes follow the parameters. */\n" : ". */\n");
     out_ << "static inline int32_t " << name_ << "_arrays(";
     std::string list;
-    for (size_t i = 0; i < s_.params.size(); ++i) {
+    for (size_t i : indices_of(s_.params)) {
       const Signature::Param& param = s_.params[i];
       list += list.empty() ? "" : ", ";
       if (param.buffer.defined()) {
@@ -127,11 +127,11 @@ class KernelHeader {
         list += std::string(is_small ? "float" : c_type(type).name) + " " + names_[i];
       }
     }
-    for (size_t i = 0; i < s_.symbols.size(); ++i) {
+    for (size_t i : indices_of(s_.symbols)) {
       if (is_size(i)) list += (list.empty() ? "" : ", ") + ("int64_t " + symbols_[i]);
     }
     out_ << (list.empty() ? "void" : list) << ") {\n";
-    for (size_t i = 0; i < s_.params.size(); ++i) {
+    for (size_t i : indices_of(s_.params)) {
       if (s_.params[i].buffer.defined()) write_tensor(i);
     }
     write_lists();
@@ -140,8 +140,7 @@ class KernelHeader {
 
   bool is_size(size_t slot) const {
     if (!s_.symbols[slot].var.defined()) return false;
-    return std::none_of(s_.params.begin(), s_.params.end(),
-                        [&](const Signature::Param& p) { return p.symbol == static_cast<int>(slot); });
+    return none_of(s_.params, [&](const Signature::Param& p) { return p.symbol == static_cast<int>(slot); });
   }
 
   void write_tensor(size_t i) {
@@ -149,7 +148,7 @@ class KernelHeader {
     std::string number = std::to_string(param.position);
     DLDataType type = dlpack_type(param.buffer->dtype);
     out_ << "  int64_t tw_shape" << number << "[] = {";
-    for (size_t d = 0; d < param.shape.size(); ++d) out_ << (d ? ", " : "") << size_text(param.shape[d]);
+    for (size_t d : indices_of(param.shape)) out_ << (d ? ", " : "") << size_text(param.shape[d]);
     out_ << (param.shape.empty() ? "0};\n" : "};\n");
     out_ << "  DLTensor tw_tensor" << number << " = {(void*)" << names_[i] << ", {kDLCPU, 0}, " << param.shape.size()
          << ", {" << int{type.code} << ", " << int{type.bits} << ", " << type.lanes << "}, tw_shape" << number

@@ -24,6 +24,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -242,7 +243,7 @@ Stmt with_kernels(const Stmt& body, const Ref<Module>& module) {
     const PrimFunc* kernel = call ? launched_kernel(*call, module) : nullptr;
     if (!kernel || kernel->params.size() != call->args.size()) return evaluate;
     VarMap arguments;
-    for (size_t i = 0; i < call->args.size(); ++i) arguments[kernel->params[i]] = Expr(call->args[i]);
+    for (size_t i : indices_of(call->args)) arguments[kernel->params[i]] = Expr(call->args[i]);
     Stmt inner = rewrite(kernel->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
       For copy = *r.descend(loop);
       if (copy.kind == ForKind::kThreadBinding) copy.kind = ForKind::kSerial;

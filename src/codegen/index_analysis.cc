@@ -215,8 +215,7 @@ IndexAnalysis::Linear IndexAnalysis::linear(const Buffer& buffer, const Expr& in
   Linear result;
   collect(index, buffer.dtype.lanes, result);
   std::erase_if(result.terms, [](const Term& term) { return term.factor == 0; });
-  std::stable_sort(result.terms.begin(), result.terms.end(),
-                   [](const Term& a, const Term& b) { return a.depth < b.depth; });
+  std::ranges::stable_sort(result.terms, [](const Term& a, const Term& b) { return a.depth < b.depth; });
   return result;
 }
 

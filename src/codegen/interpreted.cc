@@ -1,11 +1,10 @@
 #include "codegen/interpreted.h"
 
-#include <algorithm>
-
 #include "codegen/in_place.h"
 #include "ir/build.h"
 #include "ir/strides.h"
 #include "runtime/runtime.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -29,15 +28,15 @@ std::vector<char> bytes_of(const DLTensor& tensor, const void* data) {
 /// interpreter itself needs no proof.
 void allow_in_place(Signature& signature, const InterpretedKernel::Lowered& lowered) {
   const auto is_written = [](const Signature::Param& param) { return param.written; };
-  const auto output = std::find_if(signature.params.begin(), signature.params.end(), is_written);
+  const auto output = find_if(signature.params, is_written);
   if (output == signature.params.end()) return;
-  const bool has_candidates = std::any_of(signature.params.begin(), signature.params.end(), [&](const auto& param) {
+  const bool has_candidates = any_of(signature.params, [&](const auto& param) {
     return !param.written && param.buffer.defined() && has_layout_of(*param.buffer, *output->buffer);
   });
   const Ref<PrimFunc> func = has_candidates ? lowered() : Ref<PrimFunc>();
   if (!func.defined() || func->params.size() != signature.params.size()) return;
   const std::unordered_set<NodeRef> in_place = parameters_in_place(func);
-  for (size_t i = 0; i < signature.params.size(); ++i) {
+  for (size_t i : indices_of(signature.params)) {
     const Ref<Buffer> buffer = func->buffer_of(func->params[i]);
     signature.params[i].in_place = buffer.defined() && in_place.contains(buffer->data);
   }

@@ -7,6 +7,7 @@
 #include "codegen/tile_loads.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -98,7 +99,7 @@ class SignatureBuilder {
       param.in_place = in_place.count(buffer->data) != 0;
       // 64 is what a buffer has when the script says nothing.
       param.alignment = buffer->data_alignment == 64 ? 0 : buffer->data_alignment;
-      for (size_t d = 0; d < buffer->shape.size(); ++d) {
+      for (size_t d : indices_of(buffer->shape)) {
         param.shape.push_back(dim(buffer->shape[d], param.position, static_cast<int>(d)));
       }
       param.strides.resize(buffer->strides.size());
@@ -167,7 +168,7 @@ class SignatureBuilder {
 
 std::vector<int> Signature::shape_slots() const {
   std::vector<int> slots;
-  for (size_t i = 0; i < symbols.size(); ++i) {
+  for (size_t i : indices_of(symbols)) {
     bool is_scalar = false;
     for (const Param& param : params) is_scalar |= param.symbol == static_cast<int>(i);
     if (!is_scalar && symbols[i].var.defined()) slots.push_back(static_cast<int>(i));

@@ -1,10 +1,11 @@
 #include "codegen/symbols.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <type_traits>
+
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -104,7 +105,7 @@ const Symbol kSymbols[] = {
 std::span<const Symbol> library_symbols() { return kSymbols; }
 
 const Symbol* library_symbol(std::string_view name) {
-  auto found = std::find_if(std::begin(kSymbols), std::end(kSymbols), [&](const Symbol& s) { return s.name == name; });
+  auto found = find_if(kSymbols, [&](const Symbol& s) { return s.name == name; });
   return found == std::end(kSymbols) ? nullptr : found;
 }
 

@@ -281,7 +281,7 @@ bool Machine::in_step(const Level& level, int site, int earlier) const {
 namespace {
 std::pair<int64_t, int64_t> granules(Allocation& allocation, int64_t byte, int bytes) {
   if (!allocation.shadow) {
-    allocation.shadow.reset(new Shadow[static_cast<size_t>(allocation.size / allocation.granule + 1)]);
+    allocation.shadow.reset(new Shadow[allocation.size / allocation.granule + 1]);
   }
   return {byte / allocation.granule, (byte + bytes - 1) / allocation.granule};
 }

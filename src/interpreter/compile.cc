@@ -1,13 +1,12 @@
 #include "interpreter/compile.h"
 
-#include <bit>
-
 #include "analysis/size_limits.h"
 #include "analysis/team.h"
 #include "ir/build.h"
 #include "ir/refuse_at.h"
 #include "ir/sizes.h"
 #include "support/deep_stack.h"
+#include "support/ranges.h"
 
 namespace tilewright::interpreter {
 
@@ -73,14 +72,14 @@ void Compiler::parameters(const PrimFunc& func) {
   }
   // Plain variables first: other dimensions may be expressions of them.
   auto each_buffer = [&](auto&& work) {
-    for (size_t i = 0; i < func.params.size(); ++i) {
+    for (size_t i : indices_of(func.params)) {
       Ref<Buffer> buffer = func.buffer_of(func.params[i]);
       if (buffer.defined()) work(static_cast<int>(i), buffer);
     }
   };
   auto each_extent = [&](const Buffer& buffer, auto&& work) {
-    for (size_t d = 0; d < buffer.shape.size(); ++d) work(buffer.shape[d], ArgCheck::What::kDimension, d);
-    for (size_t d = 0; d < buffer.strides.size(); ++d) work(buffer.strides[d], ArgCheck::What::kStride, d);
+    for (size_t d : indices_of(buffer.shape)) work(buffer.shape[d], ArgCheck::What::kDimension, d);
+    for (size_t d : indices_of(buffer.strides)) work(buffer.strides[d], ArgCheck::What::kStride, d);
   };
   each_buffer([&](int arg, const Ref<Buffer>& buffer) {
     define(buffer->data, function_->param_slots[arg]);

@@ -1,10 +1,10 @@
 // Checks of what blocks declare of buffers, where they begin.
-#include <algorithm>
 
 #include "analysis/brief.h"
 #include "interpreter/compile.h"
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "support/ranges.h"
 
 namespace tilewright::interpreter {
 
@@ -21,7 +21,7 @@ Ref<Buffer> Compiler::array_of(const Ref<Buffer>& buffer) {
 
 /// A block around has checked the same declaration, and no block inside may write the buffer.
 void Compiler::declare_domain(const BufferDomain& domain, const NodeRef& node) {
-  const bool is_checked = std::any_of(declared_.begin(), declared_.end(), [&](const BufferDomain& known) {
+  const bool is_checked = any_of(declared_, [&](const BufferDomain& known) {
     return known.buffer == domain.buffer && known.order == domain.order && known.segments == domain.segments &&
            structural_equal(known.min, domain.min) && structural_equal(known.end, domain.end);
   });
@@ -131,7 +131,7 @@ void Compiler::check_distinct(const BufferDomain& domain, const NodeRef& node) {
 }
 
 void Compiler::check_disjoint(const DisjointBuffers& group, const NodeRef& node) {
-  for (size_t first = 0; first < group.size(); ++first) {
+  for (size_t first : indices_of(group)) {
     for (size_t second = first + 1; second < group.size(); ++second) {
       const Ref<Buffer> one = array_of(group[first]), other = array_of(group[second]);
       check_absent(one, other, site(node, one, "no value of '" + one->name + "' is in '" + other->name + "'"), node);

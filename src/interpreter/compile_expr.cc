@@ -11,6 +11,7 @@
 #include "ir/build.h"
 #include "ir/kind_cases.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::interpreter {
 namespace {
@@ -223,7 +224,7 @@ int Compiler::access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices
   access.dtype = buffer->dtype.element();
   access.element_lanes = lanes_of(buffer->dtype);
   access.bytes = buffer->dtype.bytes() * access.element_lanes;
-  for (size_t i = 0; i < indices.size(); ++i) {
+  for (size_t i : indices_of(indices)) {
     int stride = view.strides.empty() ? kNone : view.strides[i];
     bool vector = indices[i].dtype().is_vector();
     if (vector) access.lanes = lanes_of(indices[i].dtype());
@@ -283,7 +284,7 @@ int Compiler::shuffle(const Shuffle& shuffle) {
     for (int k = 0; k < lanes_of(vector.dtype()); ++k) lanes.push_back(first + k);
   }
   int dst = take(static_cast<int>(shuffle.indices.size()));
-  for (size_t i = 0; i < shuffle.indices.size(); ++i) {
+  for (size_t i : indices_of(shuffle.indices)) {
     auto index = const_int(shuffle.indices[i]);
     if (!index || *index < 0 || *index >= static_cast<int64_t>(lanes.size())) {
       return unsupported("a shuffle by indices that are not constants within the vectors", shuffle.indices[i]);

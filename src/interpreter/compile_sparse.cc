@@ -5,6 +5,7 @@
 #include "interpreter/compile.h"
 #include "ir/build.h"
 #include "ir/sparse.h"
+#include "support/ranges.h"
 
 namespace tilewright::interpreter {
 namespace {
@@ -136,7 +137,7 @@ std::vector<Expr> Compiler::locate(const Ref<Buffer>& buffer, const std::vector<
                                    std::vector<size_t>& absent) {
   const std::vector<Ref<Axis>>& axes = buffer->axes;
   std::vector<int> slots;
-  for (size_t i = 0; i < axes.size(); ++i) {
+  for (size_t i : indices_of(axes)) {
     const Axis& axis = *axes[i];
     slots.push_back(expr(position(coordinates[i])));
     // Below another axis, a coordinate beyond the length is absent as others are. A root has all of its coordinates.
@@ -148,11 +149,11 @@ std::vector<Expr> Compiler::locate(const Ref<Buffer>& buffer, const std::vector<
                 node, "guard the access, or check the lengths of the axes"));
   }
   std::vector<Expr> positions, starts;
-  for (size_t i = 0; i < axes.size(); ++i) {
+  for (size_t i : indices_of(axes)) {
     const Axis& axis = *axes[i];
     auto parent = std::find(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i), axis.parent);
-    auto [begin, end] = positions_below(
-        axis, axis.parent.defined() ? positions[static_cast<size_t>(parent - axes.begin())] : zero(kPosition));
+    auto [begin, end] =
+        positions_below(axis, axis.parent.defined() ? positions[parent - axes.begin()] : zero(kPosition));
     Expr first = named(expr(begin), kPosition);
     int stop = expr(end), at = take(2), found = take(1);
     if (axis.is_sparse()) {

@@ -13,6 +13,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::interpreter {
 
@@ -105,7 +106,7 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
   auto axis = ThreadAxis::parse(tag);
   int start = index(min, "start", node), count = index(exact_extent(extent), "extent", node);
   auto same = [&](const Bound& outer) { return axis && axis->is_unique() && outer.tag == tag; };
-  auto around = std::find_if(bound_.begin(), bound_.end(), same);
+  auto around = find_if(bound_, same);
   if (around != bound_.end()) {
     // A second loop over the same threads: each thread runs its own iteration.
     int differs = message("interpret/thread", "another loop around is bound to " + tag + " with another range", node);
@@ -241,7 +242,7 @@ int Compiler::allocate(const Ref<Buffer>& buffer) {
   if (buffer->strides.empty()) return allocate(buffer, buffer->name, buffer->dtype, buffer->shape, buffer->scope());
   // Up to the last element that strides reach.
   Expr last = one(DataType::int_(64));
-  for (size_t i = 0; i < buffer->shape.size(); ++i) {
+  for (size_t i : indices_of(buffer->shape)) {
     DataType wide = DataType::int_(64);
     last = last + (tilewright::cast(wide, buffer->shape[i]) - 1) * tilewright::cast(wide, buffer->strides[i]);
   }
@@ -261,7 +262,7 @@ void Compiler::assertion(const AssertStmt& assertion) {
 
 void Compiler::axes(const BlockRealize& realize, const NodeRef& node) {
   const Block& block = *realize.block;
-  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+  for (size_t i : indices_of(block.iter_vars)) {
     const IterVar& axis = *block.iter_vars[i];
     const Expr& binding = realize.iter_values[i];
     int value = expr(binding);
@@ -297,7 +298,7 @@ void Compiler::match_buffer(const MatchBufferRegion& match, const NodeRef& node)
     if (declared.is<Var>() && !slots_.contains(declared.get())) return define(declared, actual);
     emit({.op = Op::kCheckEqual, .a = expr(declared), .b = actual, .extra = differs});
   };
-  for (size_t d = 0; d < source.region.size(); ++d) {
+  for (size_t d : indices_of(source.region)) {
     int min = expr(source.region[d]->min), extent = expr(source.region[d]->extent);
     int inside = take(1), below = take(1);
     emit({.op = Op::kLeInt, .dst = inside, .a = constant(int64_t{0}), .b = min});
@@ -314,7 +315,7 @@ void Compiler::match_buffer(const MatchBufferRegion& match, const NodeRef& node)
     }
   }
   view.offset = offset;
-  for (size_t d = 0; d < target.strides.size(); ++d) require_equal(target.strides[d], view.strides[d]);
+  for (size_t d : indices_of(target.strides)) require_equal(target.strides[d], view.strides[d]);
   if (target.elem_offset.is<Var>() && !slots_.contains(target.elem_offset.get())) define(target.elem_offset, offset);
   define(target.data, view.data);
   views_[match.buffer.get()] = std::move(view);

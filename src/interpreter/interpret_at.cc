@@ -13,6 +13,7 @@
 #include "ir/substitute.h"
 #include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -21,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 int64_t offset_of(const TensorArg& tensor, const std::vector<int64_t>& index) {
   int64_t offset = 0;
-  for (size_t d = 0; d < index.size(); ++d) offset += index[d] * tensor.stride(d);
+  for (size_t d : indices_of(index)) offset += index[d] * tensor.stride(d);
   return offset * tensor.dtype.bytes() * tensor.dtype.lanes;
 }
 
@@ -37,12 +38,12 @@ class Scratch {
       if (!tensor || !tensor->writable) continue;
       if (std::ranges::find(tensor->shape, 0) != tensor->shape.end()) continue;  // no element
       int64_t first = 0, last = 0;  // elements from the one that `data` points to
-      for (size_t d = 0; d < tensor->shape.size(); ++d) {
+      for (size_t d : indices_of(tensor->shape)) {
         const int64_t reach = (tensor->shape[d] - 1) * tensor->stride(d);
         (reach < 0 ? first : last) += reach;
       }
       const auto size = static_cast<int64_t>(tensor->dtype.bytes()) * tensor->dtype.lanes;
-      if (!memory_[at]) memory_[at].reset(new (std::nothrow) std::byte[static_cast<size_t>((last - first + 1) * size)]);
+      if (!memory_[at]) memory_[at].reset(new (std::nothrow) std::byte[(last - first + 1) * size]);
       if (!memory_[at]) return false;
       const auto* from = static_cast<const std::byte*>(tensor->data) + first * size;
       std::copy(from, from + (last - first + 1) * size, memory_[at].get());
@@ -77,7 +78,7 @@ Ref<PrimFunc> with_sizes(const Ref<PrimFunc>& func, const std::vector<InterpretA
   auto note = [&](const Expr& e, int64_t value) {
     if (e.defined() && e.is<Var>() && e.dtype().is_integral()) sizes.emplace(e, constant(e.dtype(), value));
   };
-  for (size_t i = 0; i < func->params.size(); ++i) {
+  for (size_t i : indices_of(func->params)) {
     const Ref<Buffer> buffer = func->buffer_of(func->params[i]);
     if (const ScalarArg* scalar = std::get_if<ScalarArg>(&args[i])) {
       const DataType type = func->params[i].dtype();
@@ -88,7 +89,7 @@ Ref<PrimFunc> with_sizes(const Ref<PrimFunc>& func, const std::vector<InterpretA
     }
     const TensorArg& tensor = std::get<TensorArg>(args[i]);
     if (!buffer || buffer->shape.size() != tensor.shape.size()) continue;
-    for (size_t d = 0; d < tensor.shape.size(); ++d) note(buffer->shape[d], tensor.shape[d]);
+    for (size_t d : indices_of(tensor.shape)) note(buffer->shape[d], tensor.shape[d]);
   }
   return sizes.empty() ? func : substitute(func, sizes);
 }
@@ -101,7 +102,7 @@ std::vector<size_t> stored_params(const Ref<PrimFunc>& func) {
       func->body, [&](const Ref<BufferStore>& store) { stored.insert(store->buffer); },
       [&](const Ref<MatchBufferRegion>& view, Visitor&) { stored.insert(view->source->buffer); });
   std::vector<size_t> found;
-  for (size_t i = 0; i < func->params.size(); ++i) {
+  for (size_t i : indices_of(func->params)) {
     if (stored.contains(func->buffer_of(func->params[i]))) found.push_back(i);
   }
   return found;
@@ -147,7 +148,7 @@ Result<std::vector<std::optional<ScalarArg>>> interpret_at(const Ref<Module>& mo
   std::vector<std::optional<ScalarArg>> values(elements.size());
   Scratch scratch(args);
   bool all_ran = false;
-  for (size_t i = 0; i < elements.size(); ++i) {
+  for (size_t i : indices_of(elements)) {
     if (all_ran) {
       values[i] = scratch.read(elements[i]);
       continue;
@@ -157,7 +158,7 @@ Result<std::vector<std::optional<ScalarArg>>> interpret_at(const Ref<Module>& mo
     std::vector<size_t> touched = stored_params(func);
     if (!part) {
       touched.clear();
-      for (size_t at = 0; at < args.size(); ++at) touched.push_back(at);
+      for (size_t at : indices_of(args)) touched.push_back(at);
     }
     if (!scratch.refresh(touched)) {
       return resource_error("interpret/memory", "no memory for copies of the arguments", "use smaller shapes");

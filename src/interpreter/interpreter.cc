@@ -9,6 +9,7 @@
 #include "ir/numeric.h"
 #include "ir/strides.h"
 #include "ir/tensor_intrin.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace interpreter {
@@ -16,7 +17,7 @@ namespace {
 
 std::string text_of(const std::vector<int64_t>& numbers) {
   std::string text = "(";
-  for (size_t i = 0; i < numbers.size(); ++i) text += (i ? ", " : "") + std::to_string(numbers[i]);
+  for (size_t i : indices_of(numbers)) text += (i ? ", " : "") + std::to_string(numbers[i]);
   return text + (numbers.size() == 1 ? ",)" : ")");
 }
 
@@ -29,7 +30,7 @@ Diagnostic bad_argument(const Ref<Var>& param, const std::string& name, const st
 
 bool is_compact(const TensorArg& arg) {
   // Without elements, no stride is ever used.
-  if (std::find(arg.shape.begin(), arg.shape.end(), 0) != arg.shape.end()) return true;
+  if (is_contained(arg.shape, 0)) return true;
   int64_t expected = 1;
   for (size_t i = arg.shape.size(); i-- > 0;) {
     if (!arg.strides.empty() && arg.shape[i] > 1 && arg.strides[i] != expected) return false;
@@ -92,7 +93,7 @@ Status Machine::bind_tensor(const Ref<Var>& param, const Ref<Buffer>& buffer, co
   // With negative strides, elements precede the one at the data pointer.
   int64_t first = 0, last = 0, bytes = int64_t{arg.dtype.bytes()} * arg.dtype.lanes;
   bool empty = false;
-  for (size_t i = 0; i < arg.shape.size(); ++i) {
+  for (size_t i : indices_of(arg.shape)) {
     int64_t reach = (arg.shape[i] - 1) * arg.stride(i);
     empty = empty || arg.shape[i] == 0;
     (reach < 0 ? first : last) += reach;
@@ -130,7 +131,7 @@ Status Machine::bind(const Function& function, const std::vector<InterpretArg>& 
                           "give one array or number for each parameter");
   }
   Slot* slots = threads_.front()->frames.back().slots;
-  for (size_t i = 0; i < args.size(); ++i) {
+  for (size_t i : indices_of(args)) {
     const Ref<Var>& param = func.params[i];
     Ref<Buffer> buffer = func.buffer_of(param);
     Slot& slot = slots[function.param_slots[i]];

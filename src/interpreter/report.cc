@@ -1,6 +1,8 @@
 // Messages for errors of a running program.
 #include "interpreter/machine.h"
 
+#include "support/ranges.h"
+
 namespace tilewright::interpreter {
 
 /// "block 'C'", or the function outside of blocks.
@@ -46,7 +48,7 @@ bool Machine::fail_assumption(const Insn& in, const Slot* r) {
 
 bool Machine::fail_bounds(const Access& access, const Slot* r, int lane) {
   std::string shape, wrong;
-  for (size_t i = 0; i < access.dimensions.size(); ++i) {
+  for (size_t i : indices_of(access.dimensions)) {
     const Access::Dimension& d = access.dimensions[i];
     int64_t index = r[d.vector ? d.index + lane : d.index].i, extent = r[d.extent].i;
     shape += (i ? ", " : "") + std::to_string(extent);
@@ -83,7 +85,7 @@ bool Machine::fail_unwritten(const Allocation& allocation, int64_t byte, const A
 }
 
 bool Machine::fail_warp(const Insn& in) {
-  const WarpSite& step = program_.warp_steps[static_cast<size_t>(in.extra)];
+  const WarpSite& step = program_.warp_steps[in.extra];
   const int site = step.site;
   if (step.shuffle || (!step.product && !step.load)) {
     return fail("interpret/warp",

@@ -8,6 +8,7 @@
 #include "interpreter/machine.h"
 #include "ir/meaning.h"
 #include "ir/numeric.h"
+#include "support/ranges.h"
 
 namespace tilewright::interpreter {
 namespace {
@@ -160,7 +161,7 @@ void Machine::convert(const Insn& in, Slot* r) {
 
 void Machine::print(const PrintSite& site, const Slot* r) {
   std::string line;
-  for (size_t i = 0; i < site.values.size(); ++i) {
+  for (size_t i : indices_of(site.values)) {
     auto [slot, type] = site.values[i];
     if (i > 0) line += ' ';
     if (slot == kNone) {
@@ -216,7 +217,7 @@ bool Machine::call(Thread& thread, const CallSite& site) {
   push_frame(thread, callee);
   Frame& frame = thread.frames.back();
   const Frame& caller = thread.frames[thread.frames.size() - 2];
-  for (size_t i = 0; i < site.args.size(); ++i) frame.slots[callee.param_slots[i]] = caller.slots[site.args[i]];
+  for (size_t i : indices_of(site.args)) frame.slots[callee.param_slots[i]] = caller.slots[site.args[i]];
   frame.result = site.dst;
   frame.result_lanes = site.lanes;
   return true;

@@ -8,6 +8,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::interpreter {
 namespace {
@@ -123,7 +124,7 @@ class Inventory {
     std::vector<Expr> evaluated = realize->iter_values;
     evaluated.push_back(realize->predicate);
     within_control(evaluated, [&] {
-      for (size_t i = 0; i < block->iter_vars.size(); ++i) {
+      for (size_t i : indices_of(block->iter_vars)) {
         values_[NodeRef(block->iter_vars[i]->var)] = substitute(realize->iter_values[i], values_);
       }
       for (const Ref<MatchBufferRegion>& match : block->match_buffers) see_through(*match);
@@ -140,7 +141,7 @@ class Inventory {
     const size_t missing = region.size() - std::min(region.size(), view->shape.size());
     bool plain = view->shape.size() <= region.size() && view->dtype == match.source->buffer->dtype;
     std::vector<Expr> first;
-    for (size_t d = 0; d < region.size(); ++d) {
+    for (size_t d : indices_of(region)) {
       plain = plain && (d >= missing || const_int(region[d]->extent) == 1);
       first.push_back(region[d]->min);
     }
@@ -245,7 +246,7 @@ class Slicer {
   bool reaches_demand(const Store& store) {
     auto wanted = demand_.find(store.target.buffer);
     if (wanted == demand_.end()) return false;
-    for (size_t d = 0; d < store.target.indices.size(); ++d) {
+    for (size_t d : indices_of(store.target.indices)) {
       if (!bound(store.target.indices[d]).meets(wanted->second[d])) return false;
     }
     return true;
@@ -291,8 +292,7 @@ class Slicer {
   }
 
   bool runs(const Store& store) const {
-    return std::all_of(store.loops.begin(), store.loops.end(),
-                       [&](size_t at) { return !loops_[at].is_bounded || !loops_[at].range.is_empty(); });
+    return all_of(store.loops, [&](size_t at) { return !loops_[at].is_bounded || !loops_[at].range.is_empty(); });
   }
 
   /// From the first to the last iteration in which the store may reach the demand.
@@ -327,7 +327,7 @@ class Slicer {
       for (const SliceAccess& read : store.reads) grew |= add(read, use_whole_buffers);
       controls.insert(store.controls.begin(), store.controls.end());
     }
-    for (size_t control = 0; control < in_.controls.size(); ++control) {
+    for (size_t control : indices_of(in_.controls)) {
       if (!controls.contains(control)) continue;
       for (const SliceAccess& read : in_.controls[control].reads) grew |= add(read, use_whole_buffers);
     }
@@ -337,7 +337,7 @@ class Slicer {
   bool add(const SliceAccess& read, bool use_whole_buffers) {
     if (!written_.contains(read.buffer)) return false;
     Box box, whole;
-    for (size_t d = 0; d < read.indices.size(); ++d) {
+    for (size_t d : indices_of(read.indices)) {
       whole.push_back({0, analyzer_.const_int_bound(read.buffer->shape[d]).max_value - 1});
       const Interval index = bound(read.indices[d]);
       box.push_back({std::max(index.min, whole[d].min), std::min(index.max, whole[d].max)});
@@ -346,7 +346,7 @@ class Slicer {
     auto [known, is_new] = demand_.emplace(read.buffer, box);
     if (is_new) return true;
     bool grew = false;
-    for (size_t d = 0; d < box.size(); ++d) {
+    for (size_t d : indices_of(box)) {
       Interval united = hull(known->second[d], box[d]);
       if (united == known->second[d]) continue;
       known->second[d] = use_whole_buffers ? whole[d] : united;
@@ -437,9 +437,8 @@ std::optional<Ref<PrimFunc>> slice(const Ref<PrimFunc>& func, const Ref<Buffer>&
   Inventory inventory(func);
   if (!inventory.is_complete() || !Slicer(inventory).run(buffer, index)) return std::nullopt;
   const bool is_less =
-      std::any_of(inventory.stores.begin(), inventory.stores.end(), [](const Store& s) { return !s.is_kept; }) ||
-      std::any_of(inventory.loops.begin(), inventory.loops.end(),
-                  [](const Loop& loop) { return loop.is_bounded && !(loop.range == loop.domain); });
+      any_of(inventory.stores, [](const Store& s) { return !s.is_kept; }) ||
+      any_of(inventory.loops, [](const Loop& loop) { return loop.is_bounded && !(loop.range == loop.domain); });
   if (!is_less) return std::nullopt;
   return rebuild(func, inventory);
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "support/ranges.h"
+
 namespace tilewright::interpreter {
 namespace {
 
@@ -108,7 +110,7 @@ bool Machine::fork(Thread& thread, const Insn& in) {
 void Machine::resume(Thread& thread) {
   current_ = &thread;
   bool same = true;
-  for (size_t i = 0; i < thread.levels.size(); ++i) {
+  for (size_t i : indices_of(thread.levels)) {
     same = same && i < previous_.size() && previous_[i] == thread.levels[i]->id;
     if (!same && thread.levels[i]->in_team) begin_slice(*thread.levels[i], ++clock_);
   }

@@ -9,6 +9,7 @@
 #include "interpreter/machine.h"
 #include "ir/build.h"
 #include "ir/numeric.h"
+#include "support/ranges.h"
 
 namespace tilewright::interpreter {
 
@@ -112,22 +113,22 @@ void multiply(const WarpProduct& product, const Lanes& given, const Lanes& resul
   const bool of_floats = product.sums.dtype.is_float();
   std::vector<Slot> a(static_cast<size_t>(16 * k)), b(static_cast<size_t>(8 * k));
   for (int64_t lane = 0; lane < kWarpLanes; ++lane) {
-    const Slot* registers = given[static_cast<size_t>(lane)];
+    const Slot* registers = given[lane];
     for (int64_t r = 0; r < product.a.count; ++r) {
       auto [row, step] = product.element_of_a(lane, r);
-      a[static_cast<size_t>(row * k + step)] = registers[r];
+      a[row * k + step] = registers[r];
     }
     for (int64_t r = 0; r < product.b.count; ++r) {
       auto [step, column] = product.element_of_b(lane, r);
-      b[static_cast<size_t>(column * k + step)] = registers[product.a.count + r];
+      b[column * k + step] = registers[product.a.count + r];
     }
   }
   for (int64_t lane = 0; lane < kWarpLanes; ++lane) {
     for (int64_t r = 0; r < product.sums.count; ++r) {
       auto [row, column] = WarpProduct::element_of_sums(lane, r);
-      const Slot* one = &a[static_cast<size_t>(row * k)];
-      const Slot* other = &b[static_cast<size_t>(column * k)];
-      Slot sum = given[static_cast<size_t>(lane)][product.a.count + product.b.count + r];
+      const Slot* one = &a[row * k];
+      const Slot* other = &b[column * k];
+      Slot sum = given[lane][product.a.count + product.b.count + r];
       for (int64_t step = 0; step < k; ++step) {
         if (!of_floats) {
           sum.i += one[step].i * other[step].i;
@@ -140,7 +141,7 @@ void multiply(const WarpProduct& product, const Lanes& given, const Lanes& resul
       } else {
         sum.i = product.is_saturating ? saturated(sum.i) : wrap_int(product.sums.dtype, sum.i);
       }
-      results[static_cast<size_t>(lane)][r] = sum;
+      results[lane][r] = sum;
     }
   }
 }
@@ -152,7 +153,7 @@ void distribute(const WarpLoad& load, const Lanes& given, const Lanes& results) 
       const int64_t matrix = r / width, element = r % width;
       const int64_t row = load.is_transposed ? 2 * (lane % 4) + element : lane / 4;
       const int64_t column = load.is_transposed ? lane / 4 : width * (lane % 4) + element;
-      results[static_cast<size_t>(lane)][r] = given[static_cast<size_t>(8 * matrix + row)][column];
+      results[lane][r] = given[8 * matrix + row][column];
     }
   }
 }
@@ -183,7 +184,7 @@ std::vector<int64_t> Machine::warp_of(const Thread& thread, int64_t& lane) {
 /// Executes the instruction if all threads that it needs wait at it: every lane, of a shuffle those that the mask names
 /// and that have not ended.
 bool Machine::run_warp(const Warp& warp, const Insn& in) {
-  const WarpSite& site = program_.warp_steps[static_cast<size_t>(in.extra)];
+  const WarpSite& site = program_.warp_steps[in.extra];
   Lanes given(kWarpLanes), results(kWarpLanes);
   uint32_t waiting = 0, alive = 0;
   for (size_t lane = 0; lane < kWarpLanes; ++lane) {
@@ -209,7 +210,7 @@ bool Machine::run_warp(const Warp& warp, const Insn& in) {
       if ((mask >> lane & 1) == 0 || static_cast<uint32_t>(given[lane][2].i) != mask) return fail_mask(site.site);
       const int64_t source = site.shuffle->source_of(static_cast<int64_t>(lane), given[lane][1].i);
       if ((running >> source & 1) == 0) return fail_lane(site.site, static_cast<int64_t>(lane), source);
-      *results[lane] = *given[static_cast<size_t>(source)];
+      *results[lane] = *given[source];
     }
   } else {
     for (size_t lane = 0; lane < kWarpLanes; ++lane) {
@@ -225,14 +226,13 @@ bool Machine::run_warp(const Warp& warp, const Insn& in) {
 /// Executes the instructions of warps whose threads are all there. Returns whether there were any; false with a failure
 /// too.
 bool Machine::run_warps() {
-  if (std::none_of(threads_.begin(), threads_.end(), [](const auto& thread) { return thread->warp_step; }))
-    return false;
+  if (none_of(threads_, [](const auto& thread) { return thread->warp_step; })) return false;
   std::map<std::vector<int64_t>, Warp> warps;
   for (const auto& thread : threads_) {
     if (!thread->team || thread->running_children > 0) continue;
     int64_t lane = 0;
     Warp& warp = warps[warp_of(*thread, lane)];
-    warp[static_cast<size_t>(lane)] = thread.get();
+    warp[lane] = thread.get();
   }
   bool found = false;
   for (const auto& [key, warp] : warps) {

@@ -1,11 +1,10 @@
 #include "ir/atomic_operation.h"
 
-#include <algorithm>
-
 #include "ir/build.h"
 #include "ir/reduction_step.h"
 #include "ir/refuse_at.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -30,8 +29,7 @@ std::optional<Fault> fault_of(const Call& call) {
                  "pass the address of an element first: " + name + "(T.address_of(A[i]), value)"};
   }
   const DataType type = element->buffer->dtype;
-  const bool is_one = std::all_of(element->indices.begin(), element->indices.end(),
-                                  [](const Expr& index) { return index.dtype().is_scalar(); });
+  const bool is_one = all_of(element->indices, [](const Expr& index) { return index.dtype().is_scalar(); });
   if (!element->buffer->axes.empty() || element->predicate.defined() || !is_one) {
     return Fault{name + " of '" + element->buffer->name + "' updates more than one element of an array",
                  "give one element: no vector, no slice, and no buffer over sparse axes"};

@@ -1,12 +1,12 @@
 #include "ir/buffer_domain.h"
 
-#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "ir/build.h"
 #include "ir/regions.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -77,8 +77,7 @@ std::optional<DomainFault> find_fault_of_groups(const Ref<Block>& block) {
   const std::vector<BufferDomain> domains = buffer_domains(*block);
   for (const DisjointBuffers& group : disjoint_buffers(*block)) {
     for (const Ref<Buffer>& buffer : group) {
-      const bool has_domain = std::any_of(domains.begin(), domains.end(),
-                                          [&](const BufferDomain& domain) { return domain.buffer == buffer; });
+      const bool has_domain = any_of(domains, [&](const BufferDomain& domain) { return domain.buffer == buffer; });
       if (has_domain && buffer->shape.size() == 1) continue;
       return DomainFault{name + " declares that '" + buffer->name + "' is disjoint from other buffers, but " +
                              (has_domain ? "it has several dimensions" : "not its domain"),
@@ -102,8 +101,7 @@ bool declares_domains(const Annotations& annotations) {
   if (annotations.empty()) return false;
   NodeRef value = annotations.get(kBufferDomains);
   const List* list = value.defined() ? value.as<List>() : nullptr;
-  return list && std::all_of(list->items.begin(), list->items.end(),
-                             [](const NodeRef& item) { return item.defined() && read(item).has_value(); });
+  return list && all_of(list->items, [](const NodeRef& item) { return item.defined() && read(item).has_value(); });
 }
 
 std::vector<DisjointBuffers> disjoint_buffers(const Block& block) {
@@ -119,8 +117,8 @@ bool declares_disjoint(const Annotations& annotations) {
   if (annotations.empty()) return false;
   NodeRef value = annotations.get(kDisjointBuffers);
   const List* list = value.defined() ? value.as<List>() : nullptr;
-  return list && std::all_of(list->items.begin(), list->items.end(),
-                             [](const NodeRef& item) { return item.defined() && read_group(item).has_value(); });
+  return list &&
+         all_of(list->items, [](const NodeRef& item) { return item.defined() && read_group(item).has_value(); });
 }
 
 std::optional<DomainFault> find_fault(const Ref<Block>& block) {

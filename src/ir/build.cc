@@ -1,7 +1,6 @@
 #include "ir/build.h"
 
 #include <cmath>
-#include <limits>
 
 #include "ir/fold.h"
 #include "ir/numeric.h"

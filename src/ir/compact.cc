@@ -8,6 +8,7 @@
 
 #include "ir/field_content.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -170,7 +171,7 @@ class CompactReader {
     const uint64_t lanes = number();
     type.lanes = limited<uint16_t>(lanes / 2);
     type.scalable = lanes % 2;
-    if (std::find(types_.begin(), types_.end(), type) != types_.end()) return type;
+    if (is_contained(types_, type)) return type;
     if (DataType::parse(type.str()) != type) throw BadContent{"there is no data type " + type.str()};
     types_.push_back(type);
     return type;

@@ -1,8 +1,6 @@
 #include "ir/fold.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "ir/build.h"
 #include "ir/meaning.h"

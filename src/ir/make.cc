@@ -12,6 +12,7 @@
 #include "ir/op.h"
 #include "ir/traverse.h"
 #include "support/diagnostic.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -111,7 +112,7 @@ DataType access_type(const Ref<Buffer>& buffer, const std::vector<Expr>& indices
            "one index for each dimension, all in one pair of brackets: A[i, j]");
   }
   DataType type = buffer->dtype;
-  for (size_t i = 0; i < indices.size(); ++i) {
+  for (size_t i : indices_of(indices)) {
     DataType index = indices[i].dtype();
     if (!index.is_integral()) {
       refuse("ir/index-dtype", "index " + std::to_string(i) + " of '" + buffer->name + "' is " + index.str(),
@@ -534,12 +535,12 @@ DataType check(For& v) {
 template <>
 DataType check(SeqStmt& v) {
   need_operands(v);
-  bool nested = std::any_of(v.seq.begin(), v.seq.end(), [](const Stmt& s) { return s.is<SeqStmt>(); });
+  bool nested = any_of(v.seq, [](const Stmt& s) { return s.is<SeqStmt>(); });
   if (nested) {
     std::vector<Stmt> flat;
     for (const Stmt& s : v.seq) {
       if (const SeqStmt* inner = s.as<SeqStmt>()) {
-        flat.insert(flat.end(), inner->seq.begin(), inner->seq.end());
+        append_range(flat, inner->seq);
       } else {
         flat.push_back(s);
       }
@@ -630,26 +631,25 @@ DataType check(PrimFunc& v) {
   need_operands(v);
   // In the order of the parameters, however it was put together: mostly it is so already.
   auto param = v.params.begin();
-  bool ordered = std::all_of(v.buffer_map.begin(), v.buffer_map.end(), [&](const auto& entry) {
+  bool ordered = all_of(v.buffer_map, [&](const auto& entry) {
     param = std::find(param, v.params.end(), entry.first);
     return param != v.params.end() && (++param, true);
   });
   if (ordered) return DataType::void_();
   std::unordered_map<NodeRef, size_t> position;
-  for (size_t i = 0; i < v.params.size(); ++i) position.emplace(v.params[i], i);
+  for (size_t i : indices_of(v.params)) position.emplace(v.params[i], i);
   auto rank = [&](const auto& entry) {
     auto it = position.find(entry.first);
     return it == position.end() ? v.params.size() : it->second;
   };
-  std::stable_sort(v.buffer_map.begin(), v.buffer_map.end(),
-                   [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  std::ranges::stable_sort(v.buffer_map, [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   return DataType::void_();
 }
 template <>
 DataType check(Module& v) {
   auto before = [](const auto& a, const auto& b) { return a.first < b.first; };
-  if (!std::is_sorted(v.functions.begin(), v.functions.end(), before)) {
-    std::sort(v.functions.begin(), v.functions.end(), before);
+  if (!std::ranges::is_sorted(v.functions, before)) {
+    std::ranges::sort(v.functions, before);
   }
   return DataType::void_();
 }

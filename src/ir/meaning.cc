@@ -1,8 +1,6 @@
 #include "ir/meaning.h"
 
-#include <bit>
 #include <cmath>
-#include <limits>
 
 #include "ir/numeric.h"
 

@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "ir/build.h"
-#include "ir/op.h"
 
 namespace tilewright {
 namespace {

@@ -6,6 +6,7 @@
 #include "ir/fragments.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -55,8 +56,8 @@ std::vector<PointerUse> pointer_uses(const Call& call) {
 
 bool replaces_view(const Block& block, const NodeRef& buffer) {
   auto touches = [&](const Ref<BufferRegion>& region) { return region->buffer == buffer; };
-  if (std::any_of(block.reads.begin(), block.reads.end(), touches)) return false;
-  if (std::count_if(block.writes.begin(), block.writes.end(), touches) != 1 || block.init.defined()) return false;
+  if (any_of(block.reads, touches)) return false;
+  if (std::ranges::count_if(block.writes, touches) != 1 || block.init.defined()) return false;
   Ref<Buffer> view;
   for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
     if (match->source->buffer != buffer) continue;
@@ -76,7 +77,7 @@ bool replaces_view(const Block& block, const NodeRef& buffer) {
   const std::vector<PointerUse> uses = pointer_uses(*call);
   int64_t size = 1;
   for (const Expr& extent : view->shape) size *= const_int(extent).value_or(0);
-  return std::any_of(uses.begin(), uses.end(), [&](const PointerUse& use) {
+  return any_of(uses, [&](const PointerUse& use) {
     return use.writes && !use.reads && use.at < call->args.size() && call->args[use.at] == view->data && size > 0 &&
            elements_stored(step->value.borrow<Call>()) == size;
   });

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "ir/build.h"
-#include "ir/numeric.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
 

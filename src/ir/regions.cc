@@ -1,9 +1,8 @@
 #include "ir/regions.h"
 
-#include <algorithm>
-
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 
@@ -18,8 +17,7 @@ Ref<BufferRegion> whole_region(const Ref<Buffer>& buffer) {
 }
 
 bool uses_var(const std::vector<Ref<Range>>& region, const Ref<Var>& v) {
-  return std::any_of(region.begin(), region.end(),
-                     [&](const Ref<Range>& r) { return uses_var(r->min, v) || uses_var(r->extent, v); });
+  return any_of(region, [&](const Ref<Range>& r) { return uses_var(r->min, v) || uses_var(r->extent, v); });
 }
 
 }  // namespace tilewright

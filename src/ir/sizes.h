@@ -12,6 +12,8 @@
 
 #include "ir/stmt.h"
 
+#include "support/ranges.h"
+
 namespace tilewright {
 
 /// Nodes whose buffers are matched.
@@ -31,8 +33,8 @@ void for_each_size(const Buffer& buffer, F&& define) {
   auto look = [&](const Expr& e, Size::Of what, size_t dimension) {
     if (e.is<Var>()) define(Size{what, dimension, e.borrow<Var>()});
   };
-  for (size_t d = 0; d < buffer.shape.size(); ++d) look(buffer.shape[d], Size::Of::kExtent, d);
-  for (size_t d = 0; d < buffer.strides.size(); ++d) look(buffer.strides[d], Size::Of::kStride, d);
+  for (size_t d : indices_of(buffer.shape)) look(buffer.shape[d], Size::Of::kExtent, d);
+  for (size_t d : indices_of(buffer.strides)) look(buffer.strides[d], Size::Of::kStride, d);
   look(buffer.elem_offset, Size::Of::kOffset, 0);
 }
 

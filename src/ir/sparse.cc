@@ -5,6 +5,7 @@
 #include "ir/build.h"
 #include "ir/ceildiv.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -18,7 +19,7 @@ bool is_ancestor(const Ref<Axis>& axis, const Ref<Axis>& of) {
 
 /// An axis of a list that stands below one that is not in front of it; null if there is none.
 Ref<Axis> without_parent(const std::vector<Ref<Axis>>& axes) {
-  for (size_t i = 0; i < axes.size(); ++i) {
+  for (size_t i : indices_of(axes)) {
     auto end = axes.begin() + static_cast<std::ptrdiff_t>(i);
     if (axes[i]->parent.defined() && std::find(axes.begin(), end, axes[i]->parent) == end) return axes[i];
   }
@@ -30,7 +31,7 @@ Ref<Axis> without_parent(const std::vector<Ref<Axis>>& axes) {
 std::vector<StoredDimension> stored_dimensions(const std::vector<Ref<Axis>>& axes) {
   std::vector<StoredDimension> result;
   std::vector<bool> stored(axes.size(), false);
-  for (size_t first = 0; first < axes.size(); ++first) {
+  for (size_t first : indices_of(axes)) {
     if (stored[first]) continue;
     // The last variable axis below this one counts for all in between.
     size_t last = first;
@@ -50,7 +51,7 @@ std::vector<Ref<SpIterVar>> variables_of_init(const SparseIteration& iteration) 
   std::vector<Ref<SpIterVar>> result;
   std::vector<Ref<Axis>> reduced;
   for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
-    bool below = std::find(reduced.begin(), reduced.end(), iter->axis->parent) != reduced.end();
+    bool below = is_contained(reduced, iter->axis->parent);
     if (below || iter->iter_type == IterType::kCommReduce) {
       reduced.push_back(iter->axis);
     } else {
@@ -63,8 +64,7 @@ std::vector<Ref<SpIterVar>> variables_of_init(const SparseIteration& iteration) 
 std::vector<BufferDomain> structure_domains(const PrimFunc& func) {
   std::vector<BufferDomain> domains;
   auto add = [&](BufferDomain domain) {
-    const bool is_known = std::any_of(domains.begin(), domains.end(),
-                                      [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
+    const bool is_known = any_of(domains, [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
     if (!is_known) domains.push_back(std::move(domain));
   };
   for (const Ref<Axis>& axis : func.axes) {

@@ -15,6 +15,7 @@
 #include "ir/sizes.h"
 #include "ir/structural_proof.h"
 #include "support/deep_stack.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -289,7 +290,7 @@ bool Comparer::field(const std::pair<A, B>& a, const std::pair<A, B>& b, const N
 bool Comparer::field(const BufferMap& a, const BufferMap& b, const NodeRef& na, const NodeRef& nb) {
   if (a.size() != b.size()) return differ_in_size(na, nb, a.size(), b.size());
   for (bool dense : {true, false}) {
-    for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t i : indices_of(a)) {
       if (a[i].second->axes.empty() == dense && !field(a[i], b[i], na, nb)) return inside_element(i);
     }
   }

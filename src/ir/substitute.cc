@@ -1,11 +1,11 @@
 #include "ir/substitute.h"
 
-#include <algorithm>
 #include <type_traits>
 #include <unordered_set>
 
 #include "ir/sizes.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -20,9 +20,8 @@ bool is_plain(const Expr& e, const VarMap& map) {
   }
   auto is_number = [](const Expr& x) { return x.is<IntImm>(); };
   const Buffer& buffer = *load->buffer;
-  return std::all_of(buffer.shape.begin(), buffer.shape.end(), is_number) &&
-         (!buffer.elem_offset.defined() || is_number(buffer.elem_offset)) &&
-         std::all_of(load->indices.begin(), load->indices.end(), [&](const Expr& x) { return is_plain(x, map); });
+  return all_of(buffer.shape, is_number) && (!buffer.elem_offset.defined() || is_number(buffer.elem_offset)) &&
+         all_of(load->indices, [&](const Expr& x) { return is_plain(x, map); });
 }
 
 /// Without a rewriter, which would do the same.

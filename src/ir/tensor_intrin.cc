@@ -10,6 +10,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "ir/wide_indices.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -93,7 +94,7 @@ Status check_signature(const TensorIntrin& intrin) {
     return no("the description has " + std::to_string(said.size()) + " parameters, the implementation " +
               std::to_string(done.size()));
   }
-  for (size_t i = 0; i < said.size(); ++i) {
+  for (size_t i : indices_of(said)) {
     bool same = said[i]->dtype == done[i]->dtype && said[i]->shape.size() == done[i]->shape.size();
     for (size_t d = 0; same && d < said[i]->shape.size(); ++d) {
       auto a = const_int(said[i]->shape[d]), b = const_int(done[i]->shape[d]);
@@ -212,7 +213,7 @@ Ref<Block> described(const Ref<Block>& block) {
   desc = renew_defs(desc);
   Ref<Block> said = TensorIntrin::block_of(desc);
   std::unordered_map<NodeRef, Ref<Buffer>> by_view;
-  for (size_t i = 0; i < views.size(); ++i) by_view[desc->buffer_of(desc->params[i])] = views[i];
+  for (size_t i : indices_of(views)) by_view[desc->buffer_of(desc->params[i])] = views[i];
   Block copy = *block;
   copy.match_buffers.resize(views.size());
   copy.alloc_buffers = said->alloc_buffers;

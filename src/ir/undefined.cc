@@ -1,6 +1,7 @@
 #include "ir/undefined.h"
 
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -35,7 +36,7 @@ std::optional<UndefinedUse> undefined_extent(const Ref<Buffer>& buffer,
 }
 
 std::optional<UndefinedUse> dependent_domain(const IterVar& axis, const BlockRealize* realize, const Block& block) {
-  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+  for (size_t i : indices_of(block.iter_vars)) {
     const Ref<Var>& other = block.iter_vars[i]->var;
     if (!uses_var(axis.dom, other)) continue;
     const Var* loop = realize ? realize->iter_values[i].as<Var>() : nullptr;

@@ -17,6 +17,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "ir/undefined.h"
+#include "support/ranges.h"
 #include "target/thread_axis.h"
 
 namespace tilewright {
@@ -230,7 +231,7 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
   size_t known_sizes = sizes_.size();
   for (const Ref<Var>& param : func.params) define(param, where);
   for (const auto& [param, buffer] : func.buffer_map) {
-    bool known = std::find(func.params.begin(), func.params.end(), param) != func.params.end();
+    bool known = is_contained(func.params, param);
     if (!known || !param.dtype().is_handle()) {
       fail("verify/function",
            "buffer " + quoted(buffer->name) + " is matched to " + quoted(param->name_hint) +
@@ -238,7 +239,7 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
            where);
     }
     auto matches = [&](const auto& entry) { return entry.first == param; };
-    if (std::count_if(func.buffer_map.begin(), func.buffer_map.end(), matches) > 1) {
+    if (std::ranges::count_if(func.buffer_map, matches) > 1) {
       fail("verify/function", "parameter " + quoted(param->name_hint) + " is matched to two buffers", where);
     }
     define_sizes(*buffer, where);
@@ -319,7 +320,7 @@ void Verifier::launch(const Thread& thread, const NodeRef& where, const Stmt& bo
   bool unique = rules_ == Rules::kAll && axis && axis->is_unique();
   auto around = std::find_if(nest_.rbegin(), nest_.rend(), same_tag);
   if (unique && around != nest_.rend()) check_same_threads(*around, thread, where, body);
-  auto other = std::find_if(kernel_.begin(), kernel_.end(), same_tag);
+  auto other = find_if(kernel_, same_tag);
   int64_t extent = const_int(thread.extent).value_or(-1);
   int64_t known = other == kernel_.end() ? extent : const_int(other->extent).value_or(-1);
   if (unique && extent >= 0 && known >= 0 && extent != known) {
@@ -372,7 +373,7 @@ void Verifier::attribute(const AttrStmt& attr, const NodeRef& where) {
 // ---- blocks ----------------------------------------------------------------------------------------------------
 
 void Verifier::axes(const BlockRealize* realize, const Block& block, const NodeRef& where) {
-  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+  for (size_t i : indices_of(block.iter_vars)) {
     const IterVar& axis = *block.iter_vars[i];
     const std::string name = quoted(axis.var->name_hint);
     if (axis.iter_type != IterType::kDataPar && axis.iter_type != IterType::kCommReduce &&
@@ -473,7 +474,7 @@ void Verifier::call_function(const Call& call, const std::string& name, const No
                     std::to_string(call.args.size()),
                 where);
   }
-  for (size_t i = 0; i < call.args.size(); ++i) {
+  for (size_t i : indices_of(call.args)) {
     DataType wanted = callee->params[i].dtype();
     if (call.args[i].sort() != Sort::kExpr) {
       return fail("verify/call", "argument " + std::to_string(i) + " of " + quoted(name) + " is not a value", where);

@@ -5,6 +5,7 @@
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -37,8 +38,8 @@ class IndexPromoter {
     visit(
         func, [&](const Ref<For>& loop) { add(loop->loop_var); }, [&](const Ref<IterVar>& axis) { add(axis->var); },
         [&](const Ref<Buffer>& buffer) {
-          std::for_each(buffer->shape.begin(), buffer->shape.end(), add);
-          std::for_each(buffer->strides.begin(), buffer->strides.end(), add);
+          std::ranges::for_each(buffer->shape, add);
+          std::ranges::for_each(buffer->strides, add);
           add(buffer->elem_offset);
         });
   }

@@ -1,5 +1,4 @@
 // Facts about programs that the tuner's Python side asks for.
-#include <algorithm>
 
 #include "analysis/block_access_region.h"
 #include "analysis/reducer.h"
@@ -12,6 +11,7 @@
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "sparse/lower_iterations.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 namespace {
@@ -61,7 +61,7 @@ void put_work(const analysis::Workload& workload, nb::dict& facts) {
 nb::dict workload_facts(const Ref<PrimFunc>& func) {
   analysis::Workload workload = analysis::analyze_workload(over_arrays(func));
   nb::list params, partly_written;
-  for (size_t position = 0; position < workload.params.size(); ++position) {
+  for (size_t position : indices_of(workload.params)) {
     const analysis::ParameterUse& use = workload.params[position];
     params.append(parameter_facts(use));
     if (use.written && !use.written_in_full) partly_written.append(position);
@@ -112,7 +112,7 @@ void bind_analysis(nb::module_& m) {
         std::vector<Ref<Var>> found;
         for_each_free_var(node, [&](const Ref<Var>& v) {
           auto is_v = [&](const Ref<Var>& known) { return known == v; };
-          if (std::none_of(found.begin(), found.end(), is_v) && std::none_of(defs.begin(), defs.end(), is_v)) {
+          if (none_of(found, is_v) && none_of(defs, is_v)) {
             found.push_back(v);
           }
         });

@@ -1,7 +1,4 @@
 // tilewright.arith: the analyzer and the iteration maps, with TVM's names.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <limits>
 

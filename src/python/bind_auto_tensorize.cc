@@ -1,5 +1,4 @@
 // How blocks fit tensor intrinsics.
-#include <nanobind/stl/string.h>
 
 #include "python/search_components.h"
 #include "search/auto_tensorize.h"

@@ -2,10 +2,7 @@
 // somewhere; there, on a worker, a pipeline without a session does so. Between the two, results travel as bytes.
 #include "python/bind_cluster.h"
 
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
 
 #include "python/measured_arguments.h"
 #include "python/process_exit.h"
@@ -13,6 +10,7 @@
 #include "search/measure/candidate.h"
 #include "search/measure/frame.h"
 #include "search/measure/messages.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 
@@ -235,7 +233,7 @@ class WorkerPipeline {
     request.rounds = rounds;
     request.slice_seconds = slice_seconds;
     request.budget_seconds = budget_seconds;
-    for (size_t i = 0; i < entries.size(); ++i) request.kernels.push_back({object_of(objects[i]), entries[i]});
+    for (size_t i : indices_of(entries)) request.kernels.push_back({object_of(objects[i]), entries[i]});
     pipeline()->begin_finals(std::move(request));
   }
 

@@ -1,9 +1,6 @@
 // Lowering, code generation and loading. The GIL is released while they work.
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include "analysis/allocation_locations.h"
 #include "analysis/skipped_init.h"

@@ -1,8 +1,5 @@
 // Feature extractors and cost models. Matrices are arrays of NumPy on the side of Python.
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <fmt/format.h>
 

@@ -1,11 +1,6 @@
 // Databases of records, and the connection to a server, which a driver of Python has.
 #include "python/database_objects.h"
 
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include "python/process_exit.h"
 #include "python/search_components.h"
 

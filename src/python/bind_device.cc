@@ -15,6 +15,7 @@
 #include "python/module.h"
 #include "python/process_exit.h"
 #include "runtime/device.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 
@@ -114,9 +115,9 @@ struct Reach {
 std::optional<Reach> reach_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
                               const DataType& dtype) {
   Reach reach;
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return reach;
+  if (is_contained(shape, 0)) return reach;
   reach.high = dtype.bytes();
-  for (size_t d = 0; d < shape.size(); ++d) {
+  for (size_t d : indices_of(shape)) {
     int64_t last;
     if (__builtin_mul_overflow(shape[d] - 1, strides[d], &last)) return {};
     if (__builtin_mul_overflow(last, int64_t{dtype.bytes()}, &last)) return {};

@@ -1,5 +1,4 @@
 // Handles of loops, blocks and sampled values.
-#include <nanobind/stl/string.h>
 
 #include <atomic>
 

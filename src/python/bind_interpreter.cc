@@ -11,6 +11,7 @@
 #include "python/node_caster.h"
 #include "python/process_exit.h"
 #include "script/printer.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 namespace {
@@ -105,7 +106,7 @@ void require_inits(const Ref<Module>& module) {
 nb::object interpret_python(const Ref<Module>& module, const std::string& name, const nb::args& arguments,
                             uint64_t max_steps, double timeout, bool check_races, bool check_uninitialized,
                             bool lanes_in_step, int vscale) {
-  if (std::find(std::begin(kVscales), std::end(kVscales), vscale) == std::end(kVscales)) {
+  if (!is_contained(kVscales, vscale)) {
     throw Exception(argument_error("interpret/argument", "vscale is " + std::to_string(vscale),
                                    "it is a power of two, up to " + std::to_string(kMaxVscale)));
   }

@@ -1,5 +1,4 @@
 // Node classes derived from the field lists, and the operators of expressions.
-#include <nanobind/stl/optional.h>
 
 #include <unordered_set>
 

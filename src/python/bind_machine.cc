@@ -1,9 +1,5 @@
 // Targets, and what this machine can do.
 #include <fmt/format.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include "python/json_text.h"
 #include "python/module.h"

@@ -1,9 +1,4 @@
 // Mutators: small changes of the decisions of a good candidate.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 #include <nanobind/trampoline.h>
 
 #include <random>

@@ -1,8 +1,4 @@
 // Postprocessors: what is done to a schedule once all of its decisions are taken.
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 #include <nanobind/trampoline.h>
 
 #include "python/part.h"

@@ -1,5 +1,4 @@
 // script(), show(), repr: the printer's options as keyword arguments, derived from their field list.
-#include <nanobind/stl/string.h>
 
 #include <algorithm>
 

@@ -1,9 +1,5 @@
 // Rules, which turn a schedule into others, block by block.
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include "python/part.h"
 #include "schedule/format_templates.h"

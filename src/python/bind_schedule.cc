@@ -1,8 +1,5 @@
 // Schedules. Each method of the class comes from a row of schedule/instructions.def: parameters,
 // defaults, types and docstring are those of the aggregate.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <map>
 #include <memory>
@@ -24,6 +21,7 @@
 #include "schedule/sizes_by_name.h"
 #include "script/printer.h"
 #include "sparse/lower_iterations.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 
@@ -111,7 +109,7 @@ class ScheduleArguments {
   }
 
   const Value* find(const std::vector<std::optional<Value>>& values, std::string_view name) const {
-    for (size_t i = 0; i < values.size(); ++i) {
+    for (size_t i : indices_of(values)) {
       if (info_.params[i].name == name && values[i]) return &*values[i];
     }
     return nullptr;

@@ -1,7 +1,4 @@
 // The statements of a scheduled program, and how the blocks of a scope depend on one another.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include "analysis/block_flags.h"
 #include "analysis/scope.h"

@@ -1,7 +1,5 @@
 // The IRBuilder for Python: frames as context managers, what T.* calls, subscripts of buffers, and the boundary that
 // keeps our own frames out of tracebacks.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
 
 #include <algorithm>
 
@@ -16,6 +14,7 @@
 #include "script/intrinsic_spelling.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 namespace {
@@ -99,7 +98,7 @@ void bind_builder(nb::module_& m) {
                   })
       .def_static("name_many", [](const std::vector<std::string>& names, const std::vector<NodeRef>& nodes) {
         if (names.size() != nodes.size()) throw nb::value_error("as many names as nodes are needed");
-        for (size_t i = 0; i < names.size(); ++i) IRBuilder::require("IRBuilder.name_many").name(names[i], nodes[i]);
+        for (size_t i : indices_of(names)) IRBuilder::require("IRBuilder.name_many").name(names[i], nodes[i]);
         return nodes;
       });
   m.def("is_unnamed", [](const NodeRef& node) {
@@ -109,8 +108,7 @@ void bind_builder(nb::module_& m) {
   m.def("is_axis", [](const Ref<Var>& var) {
     IRBuilder* builder = IRBuilder::current();
     const auto* block = builder ? builder->find<script::BlockFrame>() : nullptr;
-    return block && std::any_of(block->iter_vars.begin(), block->iter_vars.end(),
-                                [&](const Ref<IterVar>& axis) { return axis->var.get() == var.get(); });
+    return block && any_of(block->iter_vars, [&](const Ref<IterVar>& axis) { return axis->var.get() == var.get(); });
   });
   m.def("discard", []() -> FramePtr { return std::make_shared<script::DiscardFrame>(); });
 }
@@ -175,7 +173,7 @@ NodeRef subscript(const Ref<Buffer>& buffer, nb::handle key, bool vectors) {
   }
   std::vector<Expr> indices;
   std::vector<Ref<Range>> region;
-  for (size_t i = 0; i < keys.size(); ++i) {
+  for (size_t i : indices_of(keys)) {
     if (!PySlice_Check(keys[i].ptr())) {
       Expr index = need_index(keys[i], buffer);
       if (has_slice && !has_step) region.push_back(range(index, one(index.dtype())));

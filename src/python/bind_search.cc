@@ -1,6 +1,4 @@
 // Sessions: the search of one program, and how far a task is.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include "python/bind_cluster.h"

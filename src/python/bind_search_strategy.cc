@@ -1,10 +1,6 @@
 // Strategies and what they hand out. Databases are Python objects: whatever has commit_workload() and get_top_k().
 #include <fmt/format.h>
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 #include <nanobind/trampoline.h>
 
 #include "python/part.h"

@@ -1,9 +1,4 @@
 // Spaces: where the schedules of a search come from.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <fmt/format.h>
 

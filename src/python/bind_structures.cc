@@ -1,6 +1,5 @@
 // Structures of sparse tensors that come from outside: their values, and how they sort.
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 
 #include <optional>
 

@@ -1,16 +1,11 @@
 // The table of tensor intrinsics.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
-#include <nanobind/stl/vector.h>
-
-#include <algorithm>
 
 #include "ir/processor_instructions.h"
 #include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
 #include "python/module.h"
 #include "python/node_caster.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 namespace {
@@ -48,7 +43,7 @@ std::vector<std::string> instruction_features(const Ref<PrimFunc>& func) {
     const ProcessorInstruction* instruction = instruction_of(*call);
     if (!instruction) return;
     for (std::string& feature : instruction->first_features()) {
-      if (std::find(features.begin(), features.end(), feature) == features.end()) features.push_back(feature);
+      if (!is_contained(features, feature)) features.push_back(feature);
     }
   });
   return features;

@@ -1,7 +1,4 @@
 // Traces and the instructions that they are made of.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <map>
 
@@ -11,6 +8,7 @@
 #include "schedule/check_decision.h"
 #include "schedule/sparse_instructions.h"
 #include "support/closest.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 
@@ -461,7 +459,7 @@ void bind_trace(nb::module_& m) {
       [](const PyTrace& self) {
         nb::dict result;
         std::vector<const Step*> steps = self.trace.steps();
-        for (size_t i = 0; i < steps.size(); ++i) {
+        for (size_t i : indices_of(steps)) {
           if (!steps[i]->stated.empty()) result[nb::int_(i)] = nb::str(steps[i]->stated.c_str());
         }
         return result;

@@ -1,5 +1,4 @@
 // When programs count as the same, and using what was found for one on another.
-#include <nanobind/stl/string.h>
 
 #include "python/search_components.h"
 #include "search/module_equality.h"

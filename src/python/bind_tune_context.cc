@@ -1,7 +1,4 @@
 // The task that components of a search are initialized with.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
 
 #include "python/search_components.h"
 #include "search/space/space_generator.h"

@@ -4,7 +4,6 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
-#include <optional>
 
 #include "python/call_arguments.h"
 

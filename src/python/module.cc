@@ -1,8 +1,6 @@
 // The extension module tilewright._core, and how errors of the core become Python exceptions.
 #include "python/module.h"
 
-#include <nanobind/stl/string.h>
-
 #include <csignal>
 
 #include "python/bind_cluster.h"

@@ -4,10 +4,6 @@
 //   part<search::AddRFactor>(m, "What it is.", "What its constructor says of the arguments.");
 #pragma once
 
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/vector.h>
-
 #include "python/fields.h"
 #include "python/process_exit.h"
 #include "python/search_components.h"

@@ -1,8 +1,6 @@
 // The C++ side of Python's schedule objects, for the files that bind schedules.
 #pragma once
 
-#include <nanobind/stl/shared_ptr.h>
-
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "schedule/schedule.h"

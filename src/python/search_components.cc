@@ -1,9 +1,5 @@
 #include "python/search_components.h"
 
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/vector.h>
-
 #include <deque>
 
 #include "search/warnings.h"

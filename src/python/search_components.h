@@ -15,7 +15,6 @@
 #pragma once
 
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/trampoline.h>
 
 #include <functional>

@@ -1,7 +1,5 @@
 #include "python/wording.h"
 
-#include <nanobind/stl/string.h>
-
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "python/process_exit.h"

@@ -4,6 +4,8 @@
 // position. A scan over the states, by parent position and then by range, gives the first position of each range.
 #include "runtime/axis_positions.h"
 
+#include "runtime/runtime.h"
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -11,8 +13,6 @@
 #include <numeric>
 #include <utility>
 #include <vector>
-
-#include "runtime/runtime.h"
 
 namespace tilewright::runtime {
 namespace {

@@ -11,6 +11,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/runs_at_all.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -47,8 +48,7 @@ Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& bu
     if (!same || !why.empty()) return;
     const std::vector<Expr>* indices = access.indices();
     bool plain = access.form == analysis::Access::Form::kElement && access.named == buffer && !access.mask().defined();
-    if (!plain || !indices ||
-        std::any_of(indices->begin(), indices->end(), [](const Expr& e) { return e.dtype().is_vector(); })) {
+    if (!plain || !indices || any_of(*indices, [](const Expr& e) { return e.dtype().is_vector(); })) {
       why = "touches '" + buffer->name + "' otherwise than by loads and stores of single elements";
     } else if (element.empty()) {
       element = *indices;
@@ -80,9 +80,8 @@ Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& bu
 
 std::vector<size_t> axes_used(const Block& block, const std::vector<Expr>& indices) {
   std::vector<size_t> used;
-  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
-    bool any = std::any_of(indices.begin(), indices.end(),
-                           [&](const Expr& index) { return uses_var(index, block.iter_vars[i]->var); });
+  for (size_t i : indices_of(block.iter_vars)) {
+    bool any = any_of(indices, [&](const Expr& index) { return uses_var(index, block.iter_vars[i]->var); });
     if (any) used.push_back(i);
   }
   return used;
@@ -91,7 +90,7 @@ std::vector<size_t> axes_used(const Block& block, const std::vector<Expr>& indic
 Status check_inside(const Place& block, const std::vector<Expr>& indices, const Ref<Buffer>& buffer, const char* code) {
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, *block.tree, block.at);
-  for (size_t d = 0; d < indices.size(); ++d) {
+  for (size_t d : indices_of(indices)) {
     const Expr& extent = buffer->shape[d];
     if (analyzer.can_prove(ge(indices[d], zero(indices[d].dtype()))) && analyzer.can_prove(lt(indices[d], extent)))
       continue;
@@ -150,7 +149,7 @@ Ref<Block> copying_block(std::vector<Ref<IterVar>> axes, Element from, Element t
   auto reads_data = [](const Expr& e) { return effect_of(e) != Effect::kPure; };
   bool selects = guard.defined() && reads_data(guard);
   for (const auto* indices : {&from.indices, &to.indices}) {
-    selects |= std::any_of(indices->begin(), indices->end(), reads_data);
+    selects |= any_of(*indices, reads_data);
   }
   Expr value = load(from.buffer, std::move(from.indices));
   if (guard.defined() && !is_true(guard)) value = if_then_else(guard, value, zero(value.dtype()));
@@ -178,7 +177,7 @@ std::vector<Expr> images(const Block& block, const IndexMap& map) {
     if (axis->var.dtype().bits > widest.bits) widest = axis->var.dtype();
   }
   VarMap values;
-  for (size_t i = 0; i < map.initial_indices.size(); ++i) {
+  for (size_t i : indices_of(map.initial_indices)) {
     values[map.initial_indices[i]] = cast(widest, block.iter_vars[i]->var);
   }
   arith::Analyzer analyzer;
@@ -272,15 +271,14 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
   std::vector<Ref<Var>> names;
   for (int at : *loops) {
     const For& loop = tree.for_at(at);
-    bool used = std::any_of(cache.axes.begin(), cache.axes.end(),
-                            [&](size_t i) { return uses_var(realize.iter_values[i], loop.loop_var); });
+    bool used = any_of(cache.axes, [&](size_t i) { return uses_var(realize.iter_values[i], loop.loop_var); });
     (used ? kept : dropped).push_back(&loop);
     if (!used) continue;
     names.push_back(var(loop.loop_var->name_hint, loop.loop_var.dtype()));
     renamed.emplace(loop.loop_var, names.back());
   }
   auto depends = [&](const Expr& e) {
-    return std::any_of(dropped.begin(), dropped.end(), [&](const For* loop) { return uses_var(e, loop->loop_var); });
+    return any_of(dropped, [&](const For* loop) { return uses_var(e, loop->loop_var); });
   };
   bool varies = depends(realize.predicate);
   for (const For* loop : kept) varies |= depends(loop->min) || depends(loop->extent);
@@ -299,7 +297,7 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
     return analyzer.can_prove(le(dom.min, value)) && analyzer.can_prove(lt(value, dom.min + dom.extent));
   };
   // Where the loops that are dropped have no iteration, the block has no instance, and its axes no value.
-  if (!std::all_of(cache.axes.begin(), cache.axes.end(), is_in_domain)) {
+  if (!all_of(cache.axes, is_in_domain)) {
     std::vector<Expr> extents;
     for (const For* loop : dropped) extents.push_back(loop->extent);
     runs = all_positive(extents, analyzer);

@@ -1,9 +1,8 @@
 #include "schedule/buffers.h"
 
-#include <algorithm>
-
 #include "ir/build.h"
 #include "schedule/cache.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 
@@ -20,7 +19,7 @@ Result<Ref<Buffer>> touched_buffer(TouchedBuffer& chosen, const Place& block, co
 
 bool is_parameter(const State& state, uint32_t func, const Ref<Buffer>& buffer) {
   const auto& buffers = state.function_at(func).as<PrimFunc>()->buffer_map;
-  return std::any_of(buffers.begin(), buffers.end(), [&](const auto& entry) { return entry.second == buffer; });
+  return any_of(buffers, [&](const auto& entry) { return entry.second == buffer; });
 }
 
 Plan with_buffer(const State& state, uint32_t func, const Ref<Buffer>& before, const Ref<Buffer>& after,

@@ -1,7 +1,5 @@
 #include "schedule/cache.h"
 
-#include <algorithm>
-
 #include "analysis/accesses.h"
 #include "analysis/unsettled.h"
 #include "ir/build.h"
@@ -9,6 +7,7 @@
 #include "ir/traverse.h"
 #include "schedule/buffers.h"
 #include "schedule/inline.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 
@@ -94,9 +93,9 @@ Status require_one_name(const Place& block, int scope, const Ref<Buffer>& buffer
 }
 
 bool is_allocated(const Tree& tree, const Ref<Buffer>& buffer) {
-  return std::any_of(tree.blocks().begin(), tree.blocks().end(), [&](int at) {
+  return any_of(tree.blocks(), [&](int at) {
     const auto& own = tree.block_at(at).alloc_buffers;
-    return std::find(own.begin(), own.end(), buffer) != own.end();
+    return is_contained(own, buffer);
   });
 }
 
@@ -192,7 +191,7 @@ Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Reg
   copy.condition = bool_imm(true);
   copy.compact = compact;
   std::vector<Expr> shape;
-  for (size_t d = 0; d < region.size(); ++d) {
+  for (size_t d : indices_of(region)) {
     shape.push_back(compact ? region[d]->extent : original->shape[d]);
     copy.offset.push_back(compact ? region[d]->min : zero(region[d]->min.dtype()));
   }
@@ -204,7 +203,7 @@ Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Reg
 bool Copy::same_layout() const {
   bool same = original->strides.empty() && original->axis_separators.empty() &&
               (!original->elem_offset.defined() || is_const_int(original->elem_offset, 0));
-  for (size_t d = 0; d < offset.size(); ++d) {
+  for (size_t d : indices_of(offset)) {
     same &= is_const_int(offset[d], 0) && structural_equal(original->shape[d], cache->shape[d]);
   }
   return same;
@@ -212,8 +211,7 @@ bool Copy::same_layout() const {
 
 arith::Region Copy::whole() const {
   arith::Region region;
-  for (size_t d = 0; d < offset.size(); ++d)
-    region.push_back(range(zero(offset[d].dtype()) - offset[d], original->shape[d]));
+  for (size_t d : indices_of(offset)) region.push_back(range(zero(offset[d].dtype()) - offset[d], original->shape[d]));
   return region;
 }
 
@@ -222,7 +220,7 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
   std::vector<Ref<Var>> loops;
   std::vector<Expr> values, original, cache;
   BufferRegion from{copy.original, {}}, to{copy.cache, {}};
-  for (size_t d = 0; d < copy.region.size(); ++d) {
+  for (size_t d : indices_of(copy.region)) {
     const Range& r = *copy.region[d];
     std::string number = std::to_string(d);
     DataType dtype = r.extent.dtype();
@@ -253,7 +251,7 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
   Expr condition = copy.condition;
   if (copy.chosen.defined()) {
     VarMap element;
-    for (size_t d = 0; d < values.size(); ++d) {
+    for (size_t d : indices_of(values)) {
       element.emplace(copy.chosen_by[d], cast(copy.chosen_by[d].dtype(), copy.offset[d] + values[d]));
     }
     condition = logical_and(condition, arith::Analyzer().simplify(substitute(copy.chosen, element)));
@@ -318,20 +316,20 @@ Status check_pointers(const Tree& tree, const std::vector<int>& blocks, const Co
 std::optional<analysis::Obstacle> why_not_all_written(const State& state, const Place& place, int block,
                                                       const Ref<Buffer>& buffer) {
   const auto& map = state.function_at(place.func).as<PrimFunc>()->buffer_map;
-  if (std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.second == buffer; })) return {};
+  if (any_of(map, [&](const auto& entry) { return entry.second == buffer; })) return {};
   const Tree& tree = *place.tree;
   for (int at = block, reader = place.at; at != Tree::kNone; reader = at, at = tree[at].scope) {
     const analysis::Scope& scope = analysis::Scope::of(tree.block_at(at));
     std::vector<int> writers;
     for (int child : scope.writers(buffer)) writers.push_back(tree.block(scope.children()[child]->block->id.value));
     auto is_before = [&](int writer) { return writer <= reader || share_a_loop(tree, at, reader, writer); };
-    if (std::any_of(writers.begin(), writers.end(), is_before)) {
+    if (any_of(writers, is_before)) {
       if (at == block) return std::nullopt;
       return writers.size() > 1 ? analysis::why_inputs_incomplete(tree, reader)
                                 : analysis::why_not_covered(tree, writers[0], reader, buffer);
     }
     const auto& allocated = tree.block_at(at).alloc_buffers;
-    if (std::find(allocated.begin(), allocated.end(), buffer) != allocated.end()) {
+    if (is_contained(allocated, buffer)) {
       return analysis::Obstacle{"nothing has written '" + buffer->name + "' where " +
                                     describe_block(tree.block_at(at)) + " allocates it: there is nothing to copy",
                                 {place.node()}};
@@ -352,13 +350,13 @@ Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool
   Ref<Block> block = same_scope ? before : with_views_in(copy.cache->scope(), before, copy.original);
   if (copy.same_layout() && uses_pointer(block, copy.original)) block = with_pointers(block, copy);
   auto shifted = [&](std::vector<Expr> indices) {
-    for (size_t d = 0; d < indices.size(); ++d) indices[d] = behind(indices[d], copy.offset[d]);
+    for (size_t d : indices_of(indices)) indices[d] = behind(indices[d], copy.offset[d]);
     return indices;
   };
   auto region = [&](const Ref<BufferRegion>& old) {
     if (old->buffer != copy.original) return old;
     BufferRegion moved{copy.cache, {}};
-    for (size_t d = 0; d < old->region.size(); ++d) {
+    for (size_t d : indices_of(old->region)) {
       moved.region.push_back(range(behind(old->region[d]->min, copy.offset[d]), old->region[d]->extent));
     }
     return make<BufferRegion>(std::move(moved), old.span());

@@ -1,10 +1,9 @@
 #include "schedule/declarations.h"
 
-#include <algorithm>
-
 #include "analysis/block_facts.h"
 #include "ir/traverse.h"
 #include "schedule/primitive.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -23,8 +22,7 @@ std::vector<const Block*> unseen_blocks(const Tree& tree) {
 Ref<Block> with_marks(const Ref<Block>& root, const std::vector<const Block*>& blocks) {
   return rewrite(root, [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
     Ref<Block> inner = walk.descend(old);
-    if (std::none_of(blocks.begin(), blocks.end(), [&](const Block* block) { return block == old.as<Block>(); }))
-      return inner;
+    if (none_of(blocks, [&](const Block* block) { return block == old.as<Block>(); })) return inner;
     Block marked = *inner;
     analysis::take_at_its_word(marked);
     return make<Block>(std::move(marked), old.span());

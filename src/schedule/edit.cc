@@ -4,6 +4,7 @@
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -38,7 +39,7 @@ Stmt TreeEdit::place(int at) {
   if (change.before.empty() && change.after.empty()) return self;
   std::vector<Stmt> all = change.before;
   if (self.defined()) all.push_back(self);
-  all.insert(all.end(), change.after.begin(), change.after.end());
+  append_range(all, change.after);
   return seq(std::move(all));
 }
 

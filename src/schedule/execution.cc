@@ -1,7 +1,5 @@
 #include "schedule/execution.h"
 
-#include <algorithm>
-
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
 #include "analysis/independence.h"
@@ -9,6 +7,7 @@
 #include "ir/build.h"
 #include "schedule/edit.h"
 #include "schedule/ownership.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::schedule {
@@ -58,10 +57,9 @@ Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependen
 /// Whether iterations of a parallel loop may come to share a buffer in main memory, which they owned: if that loop is
 /// around this one, or inside of it. Lanes inside keep buffers to their iteration.
 bool may_share(const Tree& tree, int at, ForKind kind) {
-  bool allocated = std::any_of(tree.blocks().begin(), tree.blocks().end(), [&](int block) {
+  bool allocated = any_of(tree.blocks(), [&](int block) {
     const auto& own = tree.block_at(block).alloc_buffers;
-    return std::any_of(own.begin(), own.end(),
-                       [](const Ref<Buffer>& buffer) { return memory_scope(buffer->scope()).rank == 0; });
+    return any_of(own, [](const Ref<Buffer>& buffer) { return memory_scope(buffer->scope()).rank == 0; });
   });
   for (int other = 0; allocated && other < tree.size(); ++other) {
     if (other == at || !tree[other].is_loop) continue;
@@ -87,7 +85,7 @@ std::optional<analysis::Obstacle> why_threads_no_longer_wait(const Tree& before,
       auto joins = [&](int loop) {
         return before.contains(loop, writer) && analysis::joins_threads(before.for_at(loop), buffer);
       };
-      if (std::none_of(threads.begin(), threads.end(), joins)) continue;
+      if (none_of(threads, joins)) continue;
       for (int reader : before.blocks()) {
         if (reader <= writer || before[reader].scope != before[at].scope) continue;
         if (!before.contains(at, writer) && !before.contains(at, reader)) continue;

@@ -4,6 +4,7 @@
 #include "ir/json.h"
 #include "schedule/instruction.h"
 #include "schedule/instructions.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 
@@ -111,7 +112,7 @@ struct ListField {
     const Value::List* list = value.as<Value::List>();
     if (!list) return false;
     items.assign(list->size(), T{});
-    for (size_t i = 0; i < list->size(); ++i) {
+    for (size_t i : indices_of(*list)) {
       T item{};
       if (!FieldTraits<T>::from((*list)[i], item)) return false;
       items[i] = std::move(item);

@@ -1,7 +1,5 @@
 #include "schedule/inline.h"
 
-#include <algorithm>
-
 #include "analysis/binding_reads.h"
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
@@ -11,6 +9,7 @@
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 
@@ -78,11 +77,11 @@ std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const
       found = axis_of(shortest);
       if (!found.defined() && !is_const_int(shortest, 0)) return std::nullopt;
     }
-    if (found.defined() && std::find(result.begin(), result.end(), found) != result.end()) return std::nullopt;
+    if (found.defined() && is_contained(result, found)) return std::nullopt;
     result.push_back(std::move(found));
   }
   for (const Ref<IterVar>& axis : block.iter_vars) {
-    bool named = std::find(result.begin(), result.end(), axis->var) != result.end();
+    bool named = is_contained(result, axis->var);
     if (!named && !is_const_int(axis->dom->extent, 1)) return std::nullopt;
   }
   return result;
@@ -91,7 +90,7 @@ std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const
 VarMap bind_axes(const Block& block, const std::vector<Ref<Var>>& axes, const std::vector<Expr>& indices) {
   VarMap map;
   for (const Ref<IterVar>& axis : block.iter_vars) map[axis->var] = axis->dom->min;
-  for (size_t d = 0; d < axes.size(); ++d) {
+  for (size_t d : indices_of(axes)) {
     if (axes[d].defined()) map[axes[d]] = cast(axes[d].dtype(), indices[d]);
   }
   return map;
@@ -116,11 +115,11 @@ std::optional<arith::InvertedMap> invert_access(const Block& block, const std::v
 VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::vector<Expr>& element,
                arith::Analyzer& analyzer) {
   VarMap indices, axes;
-  for (size_t d = 0; d < element.size(); ++d) {
+  for (size_t d : indices_of(element)) {
     const Def<Var>& index = back.inverse->initial_indices[d];
     indices[index] = cast(index.dtype(), element[d]);
   }
-  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+  for (size_t i : indices_of(block.iter_vars)) {
     const Ref<IterVar>& axis = block.iter_vars[i];
     Expr offset = cast(axis->var.dtype(), substitute(back.inverse->final_indices[i], indices));
     axes[axis->var] = analyzer.simplify(axis->dom->min + offset);
@@ -134,7 +133,7 @@ std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block)
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block].scope));
   std::vector<Ref<BufferRegion>> reads = analysis::binding_reads(tree, block);
   const auto& declared = tree.block_at(block).reads;
-  reads.insert(reads.end(), declared.begin(), declared.end());
+  append_range(reads, declared);
   for (int at : tree.loops_above(block)) {
     for (const Expr& bound : {tree.for_at(at).min, tree.for_at(at).extent}) analysis::add_single_reads(bound, reads);
   }
@@ -236,12 +235,11 @@ Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore
   if (part) analysis::PlainBlock::look(*draft, *part);
   analysis::BlockAccess found = analysis::block_access_region(draft);
   auto behind_pointer = [&](const Ref<BufferRegion>& read) {
-    return std::any_of(found.opaque.begin(), found.opaque.end(),
-                       [&](const Ref<Var>& pointer) { return pointer == read->buffer->data; });
+    return any_of(found.opaque, [&](const Ref<Var>& pointer) { return pointer == read->buffer->data; });
   };
   std::erase_if(block.reads, [&](const Ref<BufferRegion>& read) { return !behind_pointer(read); });
   std::erase_if(found.reads, behind_pointer);
-  block.reads.insert(block.reads.end(), found.reads.begin(), found.reads.end());
+  append_range(block.reads, found.reads);
   Ref<Block> result = make<Block>(std::move(block), span);
   analysis::PlainBlock::carry_over(*draft, *result);
   return result;

@@ -5,6 +5,7 @@
 
 #include "schedule/field_traits.h"
 #include "schedule/state.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -51,7 +52,7 @@ std::string kind_of_all(const Value& value) {
   const auto* list = value.as<Value::List>();
   if (!list || list->empty()) return value.kind();
   std::string kind = list->front().kind();
-  bool alike = std::all_of(list->begin(), list->end(), [&](const Value& item) { return item.kind() == kind; });
+  bool alike = all_of(*list, [&](const Value& item) { return item.kind() == kind; });
   size_t article = kind.find(' ');
   if (!alike || article == std::string::npos) return value.kind();
   return "a list of " + kind.substr(article + 1) + "s";
@@ -301,14 +302,14 @@ RecordedParts parts_of(const Instruction& instruction) {
   const KindInfo& info = kind_info(instruction);
   std::vector<Value> values = values_of(instruction);
   RecordedParts parts;
-  for (size_t i = 0; i < values.size(); ++i) {
+  for (size_t i : indices_of(values)) {
     const Param& param = info.params[i];
     if (param.role == FieldRole::kDecision || (param.omit_default && values[i] == param.default_value)) continue;
     std::vector<Value>& list = param.role == FieldRole::kAttr ? parts.attrs : parts.inputs;
     const Value::List* items = values[i].as<Value::List>();
     const std::string* text = values[i].as<std::string>();
     if (param.flat) {
-      list.insert(list.end(), items->begin(), items->end());
+      append_range(list, *items);
     } else if (param.touched && items) {
       list.push_back((*items)[1]);
       list.push_back(side_number(*(*items)[0].as<std::string>()));

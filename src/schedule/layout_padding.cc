@@ -1,19 +1,18 @@
 #include "schedule/layout_padding.h"
 
-#include <algorithm>
-
 #include "analysis/accesses.h"
 #include "ir/build.h"
 #include "ir/regions.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
 
 Expr at_indices(const IndexMap& map, const Expr& e, const std::vector<Expr>& indices) {
   VarMap values;
-  for (size_t d = 0; d < indices.size(); ++d) {
+  for (size_t d : indices_of(indices)) {
     values[map.initial_indices[d]] = cast(map.initial_indices[d].dtype(), indices[d]);
   }
   return substitute(e, values);
@@ -59,7 +58,7 @@ Stmt element_block(const PaddedLayout& layout, const std::string& name, Where&& 
   Block block;
   block.name_hint = name;
   std::vector<Expr> axes;
-  for (size_t d = 0; d < elements.loops.size(); ++d) {
+  for (size_t d : indices_of(elements.loops)) {
     block.iter_vars.push_back(spatial_axis(elements.loops[d], layout.after->shape[d]));
     axes.push_back(block.iter_vars.back()->var);
   }
@@ -131,15 +130,15 @@ class RowMajorNest {
     for (int p = tree_[at].parent; p > 0; p = tree_[p].parent) {
       if (const BlockRealize* realize = tree_.realize_at(p)) {
         if (++blocks > 1) break;
-        for (size_t i = 0; i < realize->iter_values.size(); ++i) {
+        for (size_t i : indices_of(realize->iter_values)) {
           bound[realize->block->iter_vars[i]->var] = realize->iter_values[i];
         }
       }
       if (tree_[p].is_loop) around.push_back(p);
     }
-    for (size_t d = 0; d < s.indices.size(); ++d) {
+    for (size_t d : indices_of(s.indices)) {
       Expr index = substitute(s.indices[d], bound);
-      auto loop = std::find_if(around.begin(), around.end(), [&](int p) { return index == tree_.for_at(p).loop_var; });
+      auto loop = find_if(around, [&](int p) { return index == tree_.for_at(p).loop_var; });
       if (loop == around.end()) return false;
       const For& found = tree_.for_at(*loop);
       if (d > 0 && tree_[*loop].parent != loops_.back()) return false;
@@ -167,7 +166,7 @@ class RowMajorNest {
       } else if (const BlockRealize* realize = stmt.as<BlockRealize>()) {
         if (in_block || !is_plain(*realize)) return false;
         in_block = true;
-        for (size_t i = 0; i < realize->iter_values.size(); ++i) {
+        for (size_t i : indices_of(realize->iter_values)) {
           bound[realize->block->iter_vars[i]->var] = realize->iter_values[i];
         }
       } else if (const BufferStore* s = stmt.as<BufferStore>()) {
@@ -185,9 +184,8 @@ class RowMajorNest {
   }
 
   bool mentions_loops(const Expr& e) const {
-    return uses_any_var(e, [&](const Ref<Var>& v) {
-      return std::any_of(loops_.begin(), loops_.end(), [&](int p) { return v == tree_.for_at(p).loop_var; });
-    });
+    return uses_any_var(
+        e, [&](const Ref<Var>& v) { return any_of(loops_, [&](int p) { return v == tree_.for_at(p).loop_var; }); });
   }
 
   /// Runs for every iteration; axes are the nest's loops, or have nothing to do with them.
@@ -195,7 +193,7 @@ class RowMajorNest {
     const Block& block = *realize.block;
     if (!is_const_int(realize.predicate, 1) || !block.match_buffers.empty() || !block.alloc_buffers.empty())
       return false;
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       if (loop_at(realize.iter_values[i])) {
         if (block.iter_vars[i]->iter_type != IterType::kDataPar) return false;
       } else if (mentions_loops(realize.iter_values[i])) {
@@ -205,13 +203,13 @@ class RowMajorNest {
     return true;
   }
   std::optional<size_t> loop_at(const Expr& e) const {
-    for (size_t d = 0; d < loops_.size(); ++d) {
+    for (size_t d : indices_of(loops_)) {
       if (e == tree_.for_at(loops_[d]).loop_var) return d;
     }
     return std::nullopt;
   }
   bool is_same_element(const std::vector<Expr>& indices, const VarMap& bound) const {
-    for (size_t d = 0; d < indices.size(); ++d) {
+    for (size_t d : indices_of(indices)) {
       if (substitute(indices[d], bound) != tree_.for_at(loops_[d]).loop_var) return false;
     }
     return true;
@@ -220,7 +218,7 @@ class RowMajorNest {
   /// Returns the values of the nest's loops at these new indices.
   VarMap old_indices(const std::vector<Expr>& at) const {
     VarMap values;
-    for (size_t d = 0; d < loops_.size(); ++d) {
+    for (size_t d : indices_of(loops_)) {
       const Ref<Var>& v = tree_.for_at(loops_[d]).loop_var;
       values[v] = cast(v.dtype(), at_indices(*layout_.inverse, layout_.inverse->final_indices[d], at));
     }
@@ -235,7 +233,7 @@ class RowMajorNest {
     std::vector<Expr> axes;
     VarMap values = loop_values;
     std::vector<std::pair<Ref<Var>, size_t>> replaced;
-    for (size_t i = 0; i < realize->iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize->iter_values)) {
       const Ref<IterVar>& axis = realize->block->iter_vars[i];
       auto d = loop_at(realize->iter_values[i]);
       if (!d) {
@@ -245,11 +243,11 @@ class RowMajorNest {
       }
       replaced.emplace_back(axis->var, *d);
       if (!axes.empty()) continue;
-      for (size_t n = 0; n < elements.loops.size(); ++n) {
+      for (size_t n : indices_of(elements.loops)) {
         changed.iter_vars.push_back(spatial_axis(elements.loops[n], layout_.after->shape[n]));
         axes.push_back(changed.iter_vars.back()->var);
       }
-      result.iter_values.insert(result.iter_values.end(), elements.indices.begin(), elements.indices.end());
+      append_range(result.iter_values, elements.indices);
     }
     const std::vector<Expr>& here = axes.empty() ? elements.indices : axes;
     if (!axes.empty()) {
@@ -347,8 +345,7 @@ bool fill_padding(TreeEdit& edit, const Tree& tree, const PaddedLayout& layout, 
   for (size_t i = 0; all && i < stores.size(); ++i) {
     auto nest = RowMajorNest::find(tree, stores[i], layout);
     all = nest.has_value();
-    if (nest && std::none_of(nests.begin(), nests.end(),
-                             [&](const RowMajorNest& known) { return known.outermost() == nest->outermost(); })) {
+    if (nest && none_of(nests, [&](const RowMajorNest& known) { return known.outermost() == nest->outermost(); })) {
       nests.push_back(std::move(*nest));
     }
   }

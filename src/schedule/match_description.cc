@@ -1,12 +1,12 @@
 #include "schedule/match_description.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "analysis/brief.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -61,7 +61,7 @@ class Matcher {
     if (const SeqStmt* seq = a.as<SeqStmt>()) {
       const SeqStmt& other = *d.as<SeqStmt>();
       if (seq->seq.size() != other.seq.size()) return differ("the description has another number of statements", a);
-      for (size_t i = 0; i < seq->seq.size(); ++i) {
+      for (size_t i : indices_of(seq->seq)) {
         if (!match(seq->seq[i], other.seq[i])) return false;
       }
       return true;
@@ -218,7 +218,7 @@ class Matcher {
     if (const Call* call = a.as<Call>()) {
       const Call& other = *d.as<Call>();
       if (!structural_equal(call->op, other.op) || call->args.size() != other.args.size()) return false;
-      for (size_t i = 0; i < call->args.size(); ++i) {
+      for (size_t i : indices_of(call->args)) {
         if (call->args[i].sort() != Sort::kExpr || other.args[i].sort() != Sort::kExpr) return false;
         if (!match(Expr(call->args[i]), Expr(other.args[i]))) return false;
       }
@@ -277,7 +277,7 @@ class Matcher {
     size_t leading = indices.size() - said_indices.size();
     std::vector<Expr> start;
     std::vector<bool> gathered(indices.size(), false);
-    for (size_t d = 0; d < indices.size(); ++d) {
+    for (size_t d : indices_of(indices)) {
       Expr base = indices[d];
       const BufferLoad *mine = element(base), *theirs = d < leading ? nullptr : element(said_indices[d - leading]);
       if (mine && theirs) {
@@ -314,7 +314,7 @@ class Matcher {
 
   static std::string brief(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
     std::string text = buffer->name + "[";
-    for (size_t i = 0; i < indices.size(); ++i) text += (i ? ", " : "") + analysis::brief(indices[i]);
+    for (size_t i : indices_of(indices)) text += (i ? ", " : "") + analysis::brief(indices[i]);
     return text + "]";
   }
   static std::string brief(const Expr& e) { return analysis::brief(e); }
@@ -322,8 +322,7 @@ class Matcher {
   /// Whether the expression depends on loops inside of the block that have several iterations.
   bool moves(const Expr& e) const {
     return uses_any_var(e, [&](const Ref<Var>& v) {
-      return !units_.contains(v) &&
-             std::any_of(inside_.begin(), inside_.end(), [&](const NodeRef& mine) { return mine == v; });
+      return !units_.contains(v) && any_of(inside_, [&](const NodeRef& mine) { return mine == v; });
     });
   }
 

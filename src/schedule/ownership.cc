@@ -1,10 +1,9 @@
 #include "schedule/ownership.h"
 
-#include <algorithm>
-
 #include "analysis/allocation_locations.h"
 #include "ir/build.h"
 #include "schedule/primitive.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -29,14 +28,13 @@ bool may_lose_buffers(const Tree& before, const Tree& after) {
 }
 
 bool allocates(const Tree& tree) {
-  return std::any_of(tree.blocks().begin(), tree.blocks().end(),
-                     [&](int block) { return !tree.block_at(block).alloc_buffers.empty(); });
+  return any_of(tree.blocks(), [&](int block) { return !tree.block_at(block).alloc_buffers.empty(); });
 }
 
 /// The buffer, or the one that has taken its place.
 const analysis::AllocationLocation* find_location(const std::vector<analysis::AllocationLocation>& locations,
                                                   const Ref<Buffer>& buffer) {
-  auto find = [&](auto&& is_it) { return std::find_if(locations.begin(), locations.end(), is_it); };
+  auto find = [&](auto&& is_it) { return find_if(locations, is_it); };
   auto found = find([&](const analysis::AllocationLocation& location) { return location.buffer == buffer; });
   if (found == locations.end()) {
     found = find([&](const analysis::AllocationLocation& location) { return location.buffer->name == buffer->name; });

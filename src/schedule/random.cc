@@ -1,5 +1,7 @@
 #include "schedule/random.h"
 
+#include "support/ranges.h"
+
 namespace tilewright::schedule {
 
 Random Random::derive(uint64_t seed, uint64_t round, uint64_t index) {
@@ -22,7 +24,7 @@ size_t Random::categorical(std::span<const double> weights) {
   for (double w : weights) total += w;
   double at = uniform() * total;
   size_t last_possible = 0;
-  for (size_t i = 0; i < weights.size(); ++i) {
+  for (size_t i : indices_of(weights)) {
     if (weights[i] <= 0) continue;
     last_possible = i;
     if (at < weights[i]) return i;

@@ -1,12 +1,11 @@
 #include "schedule/rebind.h"
 
-#include <algorithm>
-
 #include "analysis/free_vars.h"
 #include "arith/linear.h"
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 
@@ -35,8 +34,7 @@ arith::Analyzer& Rebind::analyzer() {
 }
 
 bool Rebind::is_fixed(const Expr& e) const {
-  return !fixed_.empty() &&
-         uses_any_var(e, [&](const Ref<Var>& v) { return std::find(fixed_.begin(), fixed_.end(), v) != fixed_.end(); });
+  return !fixed_.empty() && uses_any_var(e, [&](const Ref<Var>& v) { return is_contained(fixed_, v); });
 }
 
 /// Plain sums are simplified without ranges.
@@ -62,7 +60,7 @@ void Rebind::rebind_axes(BlockRealize& realize) {
   std::vector<bool> changed(realize.iter_values.size());
   bool sums_divided = false;
   auto look = [&](const Expr& part) { sums_divided |= !is_digit(part); };
-  for (size_t i = 0; i < changed.size(); ++i) {
+  for (size_t i : indices_of(changed)) {
     Expr& value = realize.iter_values[i];
     Expr after = substitute(value, map_);
     if (after == value) continue;
@@ -72,9 +70,9 @@ void Rebind::rebind_axes(BlockRealize& realize) {
         value, [&](const Ref<FloorDiv>& part, Visitor&) { look(part); },
         [&](const Ref<FloorMod>& part, Visitor&) { look(part); });
   }
-  if (std::find(changed.begin(), changed.end(), true) == changed.end()) return;
+  if (!is_contained(changed, true)) return;
   if (!sums_divided) {
-    for (size_t i = 0; i < changed.size(); ++i) {
+    for (size_t i : indices_of(changed)) {
       if (changed[i]) realize.iter_values[i] = simplified(realize.iter_values[i]);
     }
     return;
@@ -86,7 +84,7 @@ void Rebind::rebind_axes(BlockRealize& realize) {
   arith::IterMapResult map = arith::detect_iter_map(realize.iter_values, domains, realize.predicate,
                                                     arith::IterMapLevel::kSurjective, analyzer());
   if (!map.ok()) return;
-  for (size_t i = 0; i < map.indices.size(); ++i) {
+  for (size_t i : indices_of(map.indices)) {
     // Casts between index types are seen through: the axis keeps its own.
     Expr& value = realize.iter_values[i];
     value = cast(value.dtype(), arith::normalize_iter_map_to_expr(map.indices[i], analyzer()));

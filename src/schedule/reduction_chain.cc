@@ -6,15 +6,16 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 
 Status find_roles(ReductionChain& chain) {
   const BlockRealize& realize = *chain.block.tree->realize_at(chain.block.at);
   chain.top = chain.loops.size();
-  for (size_t i = 0; i < chain.loops.size(); ++i) {
+  for (size_t i : indices_of(chain.loops)) {
     bool spatial = false, reduction = false;
-    for (size_t a = 0; a < realize.iter_values.size(); ++a) {
+    for (size_t a : indices_of(realize.iter_values)) {
       if (!uses_var(realize.iter_values[a], chain.at(i).loop_var)) continue;
       (analysis::is_reduction_axis(realize.block->iter_vars[a]) ? reduction : spatial) = true;
     }
@@ -85,13 +86,13 @@ std::vector<bool> opened_axes(const ReductionChain& chain) {
   std::vector<bool> opened(realize.iter_values.size(), false);
   std::vector<Ref<Var>> loops = {chain.loop.loop().loop_var};
   for (size_t done = 0; done < loops.size(); ++done) {
-    for (size_t i = 0; i < opened.size(); ++i) {
+    for (size_t i : indices_of(opened)) {
       const Expr& value = realize.iter_values[i];
       if (opened[i] || analysis::is_data_parallel(realize.block->iter_vars[i]) || !uses_var(value, loops[done])) {
         continue;
       }
       opened[i] = true;
-      for (size_t l = 0; l < chain.loops.size(); ++l) {
+      for (size_t l : indices_of(chain.loops)) {
         if (uses_var(value, chain.at(l).loop_var)) loops.push_back(chain.at(l).loop_var);
       }
     }
@@ -101,7 +102,7 @@ std::vector<bool> opened_axes(const ReductionChain& chain) {
 
 VarMap copied_loop_vars(const ReductionChain& chain) {
   VarMap copies;
-  for (size_t i = 0; i < chain.loops.size(); ++i) {
+  for (size_t i : indices_of(chain.loops)) {
     const Ref<Var>& v = chain.at(i).loop_var;
     copies.emplace(v, make<Var>(*v, v.span()));
   }

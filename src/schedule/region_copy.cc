@@ -1,7 +1,5 @@
 #include "schedule/region_copy.h"
 
-#include <algorithm>
-
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/divisors.h"
@@ -14,14 +12,14 @@
 #include "schedule/inline.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::schedule {
 namespace {
 
 bool has(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffer) {
-  return std::any_of(regions.begin(), regions.end(),
-                     [&](const Ref<BufferRegion>& region) { return region->buffer == buffer; });
+  return any_of(regions, [&](const Ref<BufferRegion>& region) { return region->buffer == buffer; });
 }
 
 /// Threads that run the iterations of the loop fill one buffer of the scope together.
@@ -98,7 +96,7 @@ arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, con
   arith::Box all;
   for (int block : blocks) {
     std::vector<int> loops = *analysis::loops_between(tree, at.loop.at, block), more = sharing_loops(at, storage_scope);
-    loops.insert(loops.end(), more.begin(), more.end());
+    append_range(loops, more);
     const BlockRealize& realize = *tree.realize_at(block);
     for (const Ref<BufferRegion>& region : reads ? realize.block->reads : realize.block->writes) {
       if (region->buffer != buffer) continue;
@@ -142,7 +140,7 @@ struct LoopInRegion {
 
  private:
   bool has_itself() const {
-    return std::any_of(digits.begin(), digits.end(), [&](const Expr& digit) { return digit == loop->loop_var; });
+    return any_of(digits, [&](const Expr& digit) { return digit == loop->loop_var; });
   }
 };
 
@@ -152,10 +150,10 @@ std::vector<LoopInRegion> loops_in(const arith::Region& region, const Tree& tree
     for (int at : loops) {
       const For& loop = tree.for_at(at);
       if (loop.loop_var != source) continue;
-      auto known = std::find_if(result.begin(), result.end(), [&](const auto& each) { return each.loop == &loop; });
+      auto known = find_if(result, [&](const auto& each) { return each.loop == &loop; });
       if (known == result.end()) known = result.insert(result.end(), {&loop, {}});
       auto same = [&](const Expr& each) { return structural_equal(each, digit); };
-      if (std::none_of(known->digits.begin(), known->digits.end(), same)) known->digits.push_back(digit);
+      if (none_of(known->digits, same)) known->digits.push_back(digit);
     }
   };
   auto look = [&](const auto& division, Visitor& v) {
@@ -191,11 +189,10 @@ RegionBlock region_block(const AtLoop& at, const arith::Region& region, bool by_
   for (const LoopInRegion& each : loops_in(region, tree, loops)) {
     arith::Analyzer analyzer;
     analyzer.bind(each.loop->loop_var, each.loop->min, each.loop->extent);
-    const bool takes_digits =
-        by_digits && !each.is_whole() && std::all_of(each.digits.begin(), each.digits.end(), [&](const Expr& digit) {
-          auto bound = analyzer.const_int_bound(digit);
-          return bound.min_value == 0 && bound.max_value < bound.kPosInf - 1;
-        });
+    const bool takes_digits = by_digits && !each.is_whole() && all_of(each.digits, [&](const Expr& digit) {
+                                auto bound = analyzer.const_int_bound(digit);
+                                return bound.min_value == 0 && bound.max_value < bound.kPosInf - 1;
+                              });
     if (!takes_digits) {
       add(each.loop->loop_var, range(each.loop->min, each.loop->extent));
       continue;
@@ -205,8 +202,7 @@ RegionBlock region_block(const AtLoop& at, const arith::Region& region, bool by_
     }
   }
   auto axis_of = [&](const auto& e, Rewriter& walk) -> Expr {
-    auto axis =
-        std::find_if(axes.begin(), axes.end(), [&](const auto& each) { return structural_equal(each.first, e); });
+    auto axis = find_if(axes, [&](const auto& each) { return structural_equal(each.first, e); });
     return axis == axes.end() ? Expr(walk.descend(e)) : axis->second;
   };
   auto in_axes = [&](const Expr& e) {

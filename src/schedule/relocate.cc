@@ -21,6 +21,7 @@
 #include "schedule/edit.h"
 #include "schedule/move_hints.h"
 #include "schedule/runs_at_all.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -33,7 +34,7 @@ std::vector<int> statements_of(const Tree& tree, int loop) {
 }
 
 int statement_with(const Tree& tree, const std::vector<int>& statements, int at) {
-  for (size_t i = 0; i < statements.size(); ++i) {
+  for (size_t i : indices_of(statements)) {
     if (tree.contains(statements[i], at)) return static_cast<int>(i);
   }
   return -1;
@@ -177,9 +178,7 @@ bool share_a_buffer(const Tree& tree, int a, int b) {
     return tree.touches(block.reads, region->buffer) || tree.touches(block.writes, region->buffer) ||
            tree.touches(other, region->buffer);
   };
-  auto any = [&](const std::vector<Ref<BufferRegion>>& regions) {
-    return std::any_of(regions.begin(), regions.end(), touches);
-  };
+  auto any = [&](const std::vector<Ref<BufferRegion>>& regions) { return any_of(regions, touches); };
   return any(tree.block_at(a).reads) || any(tree.block_at(a).writes) || any(bound);
 }
 
@@ -191,10 +190,10 @@ std::vector<int> concurrent_loops(const Tree& tree, int at) {
     if (other == 0 || !share_a_buffer(tree, at, other)) continue;
     for (int loop = tree[other].parent; loop != Tree::kNone; loop = tree[loop].parent) {
       const std::vector<int>& all = tree.concurrent_loops();
-      if (std::binary_search(all.begin(), all.end(), loop)) found.push_back(loop);
+      if (std::ranges::binary_search(all, loop)) found.push_back(loop);
     }
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
@@ -242,7 +241,7 @@ void divide(const Expr& predicate, const arith::IterDomains& inputs, Conditions&
     return;
   }
   bool varies = effect_of(predicate) != Effect::kPure || uses_any_var(predicate, [&](const Ref<Var>& v) {
-                  return std::any_of(inputs.begin(), inputs.end(), [&](const auto& loop) { return loop.first == v; });
+                  return any_of(inputs, [&](const auto& loop) { return loop.first == v; });
                 });
   Expr& part = varies ? into.varying : into.steady;
   part = logical_and(part, predicate);
@@ -363,7 +362,7 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
   }
   if (new_loops && chooses_the_same(before, old_at, after, new_at)) return Ok{};
   if (new_loops && runs_the_same(before, old_at, after, new_at)) return Ok{};
-  for (size_t i = 0; i < was.block->writes.size(); ++i) {
+  for (size_t i : indices_of(was.block->writes)) {
     const Ref<BufferRegion>& write = was.block->writes[i];
     arith::Box all = analysis::touched(was, write, before, before.loops_above(old_at), where_it_ran);
     std::optional<arith::Box> now;
@@ -410,15 +409,14 @@ bool is_safe_everywhere(const Block& block) {
     return arith::proves_subset(arith::box_of(region->region), arith::box_of(whole_region(region->buffer->shape)),
                                 analyzer);
   };
-  return std::all_of(block.reads.begin(), block.reads.end(), inside) &&
-         std::all_of(block.writes.begin(), block.writes.end(), inside);
+  return all_of(block.reads, inside) && all_of(block.writes, inside);
 }
 
 /// Whether everything the block reads has a value whenever it runs: its writers have initialized it by then.
 bool reads_values(const Tree& tree, int at) {
   const auto& reads = tree.block_at(at).reads;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[at].scope));
-  return std::all_of(reads.begin(), reads.end(), [&](const Ref<BufferRegion>& read) {
+  return all_of(reads, [&](const Ref<BufferRegion>& read) {
     for (int writer : scope.writers(read->buffer)) {
       if (!is_true(analysis::condition_beyond_domains(*scope.children()[writer]))) return false;
     }
@@ -508,7 +506,7 @@ class Nest {
 
   bool varies(const Expr& e) const {
     return uses_any_var(analyzer_.simplify(e), [&](const Ref<Var>& v) {
-      return std::any_of(around_.begin(), around_.end(), [&](const Ref<Var>& loop_var) { return loop_var == v; });
+      return any_of(around_, [&](const Ref<Var>& loop_var) { return loop_var == v; });
     });
   }
 
@@ -544,16 +542,14 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
   }
   std::optional<arith::Box> before = instances_now(tree, move.block.at);
   // A sum with more steps is another one.
-  const bool may_add =
-      move.may_add_instances && std::none_of(block.iter_vars.begin(), block.iter_vars.end(),
-                                             [](const auto& axis) { return analysis::is_reduction_axis(axis); });
+  const bool may_add = move.may_add_instances &&
+                       none_of(block.iter_vars, [](const auto& axis) { return analysis::is_reduction_axis(axis); });
   const bool may_run_all = !before && may_add && is_safe_everywhere(block) && reads_values(tree, move.block.at);
   Expr condition = bool_imm(true);
   if (!before && !may_run_all) {
     auto chosen = chosen_now(tree, move.block.at);
     // Loops without iterations choose nothing.
-    if (!chosen ||
-        !std::all_of(chosen->box.begin(), chosen->box.end(), [](const IntSet& s) { return s.is_bounded(); })) {
+    if (!chosen || !all_of(chosen->box, [](const IntSet& s) { return s.is_bounded(); })) {
       return refuse(move.codes.instances,
                     "it cannot be proved which instances of " + describe(move.block) + " run where it stands now",
                     {move.block.node()}, "simplify the loops around it, or move it earlier in the schedule");

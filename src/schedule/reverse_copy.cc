@@ -4,7 +4,6 @@
 
 #include "analysis/accesses.h"
 #include "analysis/block_facts.h"
-#include "arith/region_bound.h"
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/op.h"
@@ -13,6 +12,7 @@
 #include "ir/traverse.h"
 #include "schedule/kept_shape.h"
 #include "schedule/runs_at_all.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -133,13 +133,13 @@ Result<std::vector<size_t>> ordered(const Place& block, const std::vector<size_t
       return unfit(block, code, "dim_order names axis " + std::to_string(position), hint);
     }
     const auto at = static_cast<size_t>(position);
-    if (std::find(result.begin(), result.end(), at) != result.end()) {
+    if (is_contained(result, at)) {
       return unfit(block, code, "dim_order names axis " + std::to_string(position) + " twice,", hint);
     }
     result.push_back(at);
   }
   for (size_t at : used) {
-    if (std::find(result.begin(), result.end(), at) != result.end()) continue;
+    if (is_contained(result, at)) continue;
     return unfit(block, code, "dim_order omits axis '" + block.block().iter_vars[at]->var->name_hint + "'", hint);
   }
   return result;
@@ -188,7 +188,7 @@ Result<AxisCache> selected_cache(const Place& block, const Ref<Buffer>& buffer, 
     cache.new_indices.push_back(arith::Analyzer().simplify(axis.var - axis.dom->min));
   }
   cache.axes = dimensions;
-  std::sort(cache.axes.begin(), cache.axes.end());
+  std::ranges::sort(cache.axes);
   cache.cache = decl_buffer(std::move(shape), buffer->dtype, buffer->name + "_" + storage_scope,
                             storage_scope.empty() ? "global" : storage_scope);
   TW_RETURN_IF_ERROR(require_kept_shape(*block.tree, (*block.tree)[block.at].scope, cache.cache, code));
@@ -209,9 +209,8 @@ Result<Expr> has_instances(const Place& block, int outside, const AxisCache& cac
   analysis::bind_above(analyzer, tree, outside);
   for (int at : *loops) {
     const For& loop = tree.for_at(at);
-    const bool kept = std::any_of(cache.axes.begin(), cache.axes.end(), [&](size_t i) {
-      return uses_var(tree.realize_at(block.at)->iter_values[i], loop.loop_var);
-    });
+    const bool kept = any_of(
+        cache.axes, [&](size_t i) { return uses_var(tree.realize_at(block.at)->iter_values[i], loop.loop_var); });
     if (kept) {
       analyzer.bind(loop.loop_var, range(loop.min, loop.extent));
     } else {
@@ -220,8 +219,7 @@ Result<Expr> has_instances(const Place& block, int outside, const AxisCache& cac
     inside.push_back(loop.loop_var);
   }
   const Expr runs = all_positive(dropped, analyzer);
-  const bool depends =
-      uses_any_var(runs, [&](const Ref<Var>& v) { return std::find(inside.begin(), inside.end(), v) != inside.end(); });
+  const bool depends = uses_any_var(runs, [&](const Ref<Var>& v) { return is_contained(inside, v); });
   if (!depends) return runs;
   return refuse(code, "whether " + describe(block) + " has instances depends on loops that the copy does not have",
                 {block.node()}, "take this step before the loops around the block are split or moved");

@@ -26,8 +26,6 @@
 //           P8 the result is a parameter, or a block before writes all of it: the last block reads each element
 #include "schedule/rfactor_scattered.h"
 
-#include <algorithm>
-
 #include "analysis/accesses.h"
 #include "analysis/block_facts.h"
 #include "analysis/scope.h"
@@ -40,6 +38,7 @@
 #include "schedule/kept_shape.h"
 #include "schedule/redeclare.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -135,7 +134,7 @@ class Copies {
     };
     const Expr lane = add_loop(chain_.loop.loop(), IterType::kDataPar) - chain_.loop.loop().min;
     const std::vector<bool> opened = opened_axes(chain_);
-    for (size_t i = 0; i < opened.size(); ++i) {
+    for (size_t i : indices_of(opened)) {
       const Ref<IterVar>& old = realize_.block->iter_vars[i];
       const Expr& value = realize_.iter_values[i];
       if (!opened[i]) {
@@ -144,7 +143,7 @@ class Copies {
         add(axis(v, old->dom, old->iter_type), value);
         continue;
       }
-      for (size_t l = 0; l < chain_.loops.size(); ++l) {
+      for (size_t l : indices_of(chain_.loops)) {
         const For& loop = chain_.at(l);
         if (uses_var(value, loop.loop_var) && !as_axes.count(loop.loop_var)) add_loop(loop, IterType::kCommReduce);
       }
@@ -194,7 +193,7 @@ class Copies {
     }
     std::vector<Expr> add_dimensions(const std::vector<Expr>& shape) {
       std::vector<Expr> indices;
-      for (size_t d = 0; d < shape.size(); ++d) {
+      for (size_t d : indices_of(shape)) {
         For loop;
         loop.loop_var = var("ax" + std::to_string(d), shape[d].dtype());
         loop.min = zero(shape[d].dtype());
@@ -271,8 +270,7 @@ Status check_result_is_whole(const ReductionChain& chain, const Ref<Buffer>& res
     const bool sets = facts.role == analysis::BlockRole::kComplete || facts.role == analysis::BlockRole::kReduction;
     if (sets && !analysis::why_not_covered(after, at, block, result)) return Ok{};
   }
-  const bool is_own = std::any_of(around.alloc_buffers.begin(), around.alloc_buffers.end(),
-                                  [&](const auto& own) { return own == result; });
+  const bool is_own = any_of(around.alloc_buffers, [&](const auto& own) { return own == result; });
   if (!is_own) return Ok{};
   return refuse("rfactor/P8", "it cannot be proved that all elements of '" + result->name + "' have a value",
                 {chain.block.node()}, "let one block set all of them first");

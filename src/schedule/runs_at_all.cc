@@ -1,6 +1,5 @@
 #include "schedule/runs_at_all.h"
 
-#include <algorithm>
 #include <unordered_set>
 
 #include "analysis/block_facts.h"
@@ -13,6 +12,7 @@
 #include "ir/op.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 
@@ -31,11 +31,11 @@ std::vector<Expr> silent_extents(const analysis::Tree& tree, int block, const st
   for (int at : loops) {
     const For& loop = tree.for_at(at);
     auto shows = [&](const Expr& value) { return arith::has_multiple(value, loop.loop_var); };
-    if (const_int(loop.extent).value_or(0) > 0 || std::any_of(values.begin(), values.end(), shows)) continue;
+    if (const_int(loop.extent).value_or(0) > 0 || any_of(values, shows)) continue;
     arith::Analyzer analyzer;
     analysis::bind_above(analyzer, tree, tree[at].parent);
     auto moves = [&](const Expr& value) { return uses_var(value, loop.loop_var); };
-    if (std::any_of(values.begin(), values.end(), moves)) analysis::assume_instances(analyzer, tree, block, values);
+    if (any_of(values, moves)) analysis::assume_instances(analyzer, tree, block, values);
     if (!is_true(all_positive({loop.extent}, analyzer))) result.push_back(loop.extent);
   }
   return result;
@@ -46,7 +46,7 @@ Expr runs_at_all(const analysis::Tree& tree, int block, const Ref<BufferRegion>&
   const BlockRealize& realize = *tree.realize_at(block);
   const arith::Region reached = analysis::bound_region(realize, write);
   std::vector<Expr> extents, steps;  // what loops move
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     if (!analysis::is_reduction_axis(realize.block->iter_vars[i])) continue;
     if (!has_init_without_steps(*realize.block)) extents.push_back(realize.block->iter_vars[i]->dom->extent);
     steps.push_back(realize.iter_values[i]);
@@ -58,7 +58,7 @@ Expr runs_at_all(const analysis::Tree& tree, int block, const Ref<BufferRegion>&
   for (Expr& extent : silent_extents(tree, block, loops, steps)) extents.push_back(std::move(extent));
   Expr condition = all_positive(extents, analyzer);
   auto is_inner = [&](const Ref<Var>& v) {
-    return std::any_of(loops.begin(), loops.end(), [&](int at) { return tree.for_at(at).loop_var == v; });
+    return any_of(loops, [&](int at) { return tree.for_at(at).loop_var == v; });
   };
   return uses_any_var(condition, is_inner) || effect_of(condition) != Effect::kPure ? Expr() : condition;
 }
@@ -84,7 +84,7 @@ std::unordered_set<const NodeBase*> loops_that_empty_region(const NodeRef& body,
         walk.descend(loop);
       },
       [&](const Ref<BlockRealize>& realize, Visitor& walk) {
-        for (size_t i = 0; i < realize->iter_values.size(); ++i) {
+        for (size_t i : indices_of(realize->iter_values)) {
           axes[realize->block->iter_vars[i]->var] = substitute(realize->iter_values[i], axes);
         }
         walk.descend(realize);
@@ -133,20 +133,19 @@ bool may_not_read(const NodeRef& body, const Ref<Buffer>& buffer) {
 
 bool is_read_anyhow(const analysis::Tree& tree, const std::vector<int>& readers, const Ref<Buffer>& buffer,
                     const arith::Box& box, int outside) {
-  return std::any_of(readers.begin(), readers.end(), [&](int reader) {
+  return any_of(readers, [&](int reader) {
     auto loops = analysis::loops_between(tree, outside, reader);
     if (!loops) return false;
     arith::Analyzer analyzer;
     analysis::bind_above(analyzer, tree, outside);
     const Block& block = tree.block_at(reader);
-    return !may_not_read(block.body, buffer) &&
-           std::any_of(block.reads.begin(), block.reads.end(), [&](const Ref<BufferRegion>& read) {
-             if (read->buffer != buffer) return false;
-             auto has = surely_runs(tree, reader, read, *loops, analyzer)
-                            ? analysis::produced(*tree.realize_at(reader), read, tree, *loops, analyzer)
-                            : std::nullopt;
-             return has && arith::proves_subset(box, *has, analyzer);
-           });
+    return !may_not_read(block.body, buffer) && any_of(block.reads, [&](const Ref<BufferRegion>& read) {
+      if (read->buffer != buffer) return false;
+      auto has = surely_runs(tree, reader, read, *loops, analyzer)
+                     ? analysis::produced(*tree.realize_at(reader), read, tree, *loops, analyzer)
+                     : std::nullopt;
+      return has && arith::proves_subset(box, *has, analyzer);
+    });
   });
 }
 
@@ -193,7 +192,7 @@ Expr has_value(const analysis::Tree& tree, int outside, int end, const Ref<Buffe
   for (int scope = own, at = outside; scope != analysis::Tree::kNone && !condition; scope = tree[scope].scope) {
     condition = written_in(tree, scope, at, end, buffer);
     const auto& allocated = tree.block_at(scope).alloc_buffers;
-    if (std::find(allocated.begin(), allocated.end(), buffer) != allocated.end()) break;
+    if (is_contained(allocated, buffer)) break;
     at = end = scope;
   }
   if (!condition || (condition->defined() && is_true(*condition))) return bool_imm(true);

@@ -15,6 +15,7 @@
 #include "schedule/primitives/lower_sparse_iter.h"
 #include "schedule/sizes_by_name.h"
 #include "sparse/lower_iterations.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -75,7 +76,7 @@ struct Renumbering {
     return known;
   }
   void add(const std::vector<uint32_t>& theirs, const std::vector<uint32_t>& ours) {
-    for (size_t i = 0; i < ours.size(); ++i) {
+    for (size_t i : indices_of(ours)) {
       if (theirs[i] != LoopRV::kNone && ours[i] != LoopRV::kNone) others[theirs[i]] = ours[i];
     }
   }
@@ -127,8 +128,7 @@ Status replay_steps(Steps steps, size_t first, size_t sample, Renumbering number
 }
 
 size_t count_samples(Steps steps) {
-  return static_cast<size_t>(
-      std::count_if(steps.begin(), steps.end(), [](const Step* step) { return step->is_sampling(); }));
+  return static_cast<size_t>(std::ranges::count_if(steps, [](const Step* step) { return step->is_sampling(); }));
 }
 
 /// Whether both do the same, given what their handles are.
@@ -263,7 +263,7 @@ Result<Schedule> Schedule::replay_from(size_t step, const std::vector<TraceEdit>
   for (const TraceEdit& edit : edits) {
     if (!edit.instead) removed.push_back(edit.step);
   }
-  std::sort(removed.begin(), removed.end());
+  std::ranges::sort(removed);
   TW_RETURN_IF_ERROR(replay_steps(Steps(all).subspan(step), step, count_samples(Steps(all).first(step)),
                                   std::move(numbers), result, options, removed));
   return result;

@@ -1,19 +1,18 @@
 #include "schedule/sizes_by_name.h"
 
-#include <algorithm>
 #include <optional>
-#include <unordered_map>
 
 #include "ir/sizes.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
 
 bool takes_functions(const Instruction& instruction) {
   const std::vector<Param>& params = kind_info(instruction).params;
-  return std::any_of(params.begin(), params.end(), [](const Param& param) { return param.takes_map; });
+  return any_of(params, [](const Param& param) { return param.takes_map; });
 }
 
 /// The function of the first block or loop that the instruction takes.
@@ -50,10 +49,9 @@ Result<Instruction> with_sizes_by_name(const State& state, Instruction instructi
   VarMap renamed;
   std::optional<Diagnostic> missing;
   const auto look = [&](const Ref<Var>& v) {
-    if (renamed.contains(v) || std::find(sizes.begin(), sizes.end(), v) != sizes.end()) return;
-    auto same = std::find_if(sizes.begin(), sizes.end(), [&](const Ref<Var>& size) {
-      return size->name_hint == v->name_hint && size.dtype() == v.dtype();
-    });
+    if (renamed.contains(v) || is_contained(sizes, v)) return;
+    auto same = find_if(
+        sizes, [&](const Ref<Var>& size) { return size->name_hint == v->name_hint && size.dtype() == v.dtype(); });
     if (same != sizes.end()) {
       renamed.emplace(v, *same);
     } else if (!missing) {

@@ -1,9 +1,8 @@
 #include "schedule/sparse_nest.h"
 
-#include <algorithm>
-
 #include "ir/traverse.h"
 #include "schedule/primitive.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -12,7 +11,7 @@ namespace {
 SparseNest find_variable(const State& state, uint32_t func, const Ref<Var>& variable) {
   SparseNest found{func, {}, {}};
   visit(state.function_at(func), [&](const Ref<SparseIteration>& iteration) {
-    for (size_t i = 0; i < iteration->iter_vars.size(); ++i) {
+    for (size_t i : indices_of(iteration->iter_vars)) {
       if (iteration->iter_vars[i]->var != variable) continue;
       found.iteration = iteration;
       found.at = {i};

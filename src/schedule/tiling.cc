@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "support/ranges.h"
+
 namespace tilewright::schedule {
 namespace {
 
@@ -46,7 +48,7 @@ struct Last {
 /// Each possible last factor with the number of lists that end in it.
 std::vector<Last> possible_last(const std::vector<PrimePower>& primes, int64_t n, int64_t max_last) {
   std::vector<Last> all = {{1, std::vector<int>(primes.size(), 0), 0}};
-  for (size_t p = 0; p < primes.size(); ++p) {
+  for (size_t p : indices_of(primes)) {
     size_t known = all.size();
     for (size_t i = 0; i < known; ++i) {
       Last next = all[i];
@@ -59,11 +61,11 @@ std::vector<Last> possible_last(const std::vector<PrimePower>& primes, int64_t n
   }
   for (Last& last : all) {
     std::vector<int> rest;
-    for (size_t p = 0; p < primes.size(); ++p) rest.push_back(primes[p].exponent - last.exponents[p]);
-    bool complete = std::all_of(rest.begin(), rest.end(), [](int e) { return e == 0; });
+    for (size_t p : indices_of(primes)) rest.push_back(primes[p].exponent - last.exponents[p]);
+    bool complete = all_of(rest, [](int e) { return e == 0; });
     last.lists = n > 1 ? count_lists(rest, n - 1) : complete ? 1 : 0;
   }
-  std::sort(all.begin(), all.end(), [](const Last& a, const Last& b) { return a.value < b.value; });
+  std::ranges::sort(all, [](const Last& a, const Last& b) { return a.value < b.value; });
   return all;
 }
 
@@ -94,7 +96,7 @@ std::vector<int64_t> sample_tiling(Random& random, int64_t extent, int64_t n, in
   std::vector<int> parts;
   for (size_t p = 0; n > 1 && p < primes.size(); ++p) {
     sample_composition(random, primes[p].exponent - last.exponents[p], n - 1, parts);
-    for (size_t i = 0; i < parts.size(); ++i) {
+    for (size_t i : indices_of(parts)) {
       for (int e = 0; e < parts[i]; ++e) factors[i] *= primes[p].prime;
     }
   }
@@ -120,8 +122,8 @@ std::vector<int64_t> sample_partitioned_tiling(Random& random, int64_t extent, i
     std::vector<int> parts, inner_parts;
     if (outer > 0) sample_composition(random, power.exponent - taken, outer, parts);
     sample_composition(random, taken, inner, inner_parts);
-    parts.insert(parts.end(), inner_parts.begin(), inner_parts.end());
-    for (size_t i = 0; i < parts.size(); ++i) {
+    append_range(parts, inner_parts);
+    for (size_t i : indices_of(parts)) {
       for (int e = 0; e < parts[i]; ++e) factors[i] *= power.prime;
     }
   }

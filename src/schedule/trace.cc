@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cctype>
 #include <map>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "schedule/primitives/enter_postproc.h"
 #include "script/printer.h"
 #include "script/printer_names.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -91,7 +91,7 @@ std::string python_call(const Instruction& instruction, const HandleNames& names
   std::vector<Value> values = values_of(instruction);
   std::string args;
   auto add = [&](const std::string& text) { args += (args.empty() ? "" : ", ") + text; };
-  for (size_t i = 0; i < values.size(); ++i) {
+  for (size_t i : indices_of(values)) {
     const Param& param = info.params[i];
     if (param.star) {
       for (const Value& item : *values[i].as<Value::List>()) add(python_value(item, names));
@@ -189,8 +189,7 @@ Trace Trace::simplified() const {
   for (size_t i = all.size(); i-- > 0;) {
     const Step& step = *all[i];
     bool pure = kind_info(step.instruction).family != Family::kTransform;
-    bool needed = !pure || std::any_of(step.outputs.begin(), step.outputs.end(),
-                                       [&](uint32_t number) { return used.count(number) != 0; });
+    bool needed = !pure || any_of(step.outputs, [&](uint32_t number) { return used.count(number) != 0; });
     keep[i] = needed;
     if (!needed) continue;
     for_each_handle(step.instruction, [&](HandleKind, uint32_t number) { used.insert(number); });
@@ -205,8 +204,7 @@ Trace Trace::simplified() const {
 
 Trace Trace::without_postproc() const {
   std::vector<const Step*> all = steps();
-  auto marker =
-      std::find_if(all.begin(), all.end(), [](const Step* step) { return step->instruction.is<EnterPostproc>(); });
+  auto marker = find_if(all, [](const Step* step) { return step->instruction.is<EnterPostproc>(); });
   return prefix(static_cast<size_t>(marker - all.begin()));
 }
 
@@ -232,7 +230,7 @@ std::vector<Value> Trace::decisions() const {
 std::vector<size_t> Trace::sampling_steps() const {
   std::vector<const Step*> all = steps();
   std::vector<size_t> result;
-  for (size_t i = 0; i < all.size(); ++i) {
+  for (size_t i : indices_of(all)) {
     if (all[i]->is_sampling()) result.push_back(i);
   }
   return result;

@@ -136,7 +136,7 @@ class Reader {
         TW_TRY(read, constant(item, is_input, depth + 1));
         dict.emplace_back(key, std::move(read));
       }
-      std::sort(dict.begin(), dict.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      std::ranges::sort(dict, [](const auto& a, const auto& b) { return a.first < b.first; });
       return Value{std::move(dict)};
     }
     std::string text = json.get<std::string>();

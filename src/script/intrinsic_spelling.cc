@@ -1,7 +1,5 @@
 #include "script/intrinsic_spelling.h"
 
-#include <algorithm>
-
 namespace tilewright::script {
 
 Spelling dtype_place(Intrinsic intrinsic) {

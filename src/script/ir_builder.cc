@@ -5,6 +5,7 @@
 
 #include "script/ir_builder_frames.h"
 #include "support/diagnostic.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 namespace {
@@ -181,8 +182,8 @@ void IRBuilder::name(const std::string& text, const NodeRef& node) {
     buffer.name = text;
     if (unnamed_.contains(buffer.data)) name(text, buffer.data);
     if (buffer.elem_offset.defined()) name(text + "_elem_offset", buffer.elem_offset);
-    for (size_t i = 0; i < buffer.strides.size(); ++i) name(text + "_s" + std::to_string(i), buffer.strides[i]);
-    for (size_t i = 0; i < buffer.shape.size(); ++i) name(text + "_d" + std::to_string(i), buffer.shape[i]);
+    for (size_t i : indices_of(buffer.strides)) name(text + "_s" + std::to_string(i), buffer.strides[i]);
+    for (size_t i : indices_of(buffer.shape)) name(text + "_d" + std::to_string(i), buffer.shape[i]);
   } else if (node.is<Axis>()) {
     under_construction(node.borrow<Axis>()).name = text;
   }
@@ -273,8 +274,7 @@ const Annotations& module_attributes() { return module_frame("I.module_get_attrs
 
 Ref<GlobalVar> decl_function(const std::string& name, const Type& result) {
   auto& frame = expect_inside<ModuleFrame>("I.decl_function", FrameKind::kModule);
-  bool known =
-      std::any_of(frame.declared.begin(), frame.declared.end(), [&](const auto& d) { return d.first == name; });
+  bool known = any_of(frame.declared, [&](const auto& d) { return d.first == name; });
   if (known) {
     refuse("builder/same-name", "two functions of the module are called '" + name + "'", "rename one of them");
   }
@@ -323,7 +323,7 @@ void PrimFuncFrame::check_place(IRBuilder& builder) {
 }
 
 bool PrimFuncFrame::is_param(const Ref<Var>& v) const {
-  return std::any_of(params.begin(), params.end(), [&](const Ref<Var>& p) { return p == v; });
+  return any_of(params, [&](const Ref<Var>& p) { return p == v; });
 }
 
 void PrimFuncFrame::finish(IRBuilder& builder) {

@@ -10,6 +10,7 @@
 #include "script/interval.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 namespace {
@@ -57,7 +58,7 @@ std::string_view axis_name(IterType type) {
 /// The buffer that the script sees at this place and whose pointer this is, or null.
 Ref<Buffer> buffer_behind(const IRBuilder& builder, const Ref<Var>& pointer) {
   auto find_in = [&](const std::vector<Def<Buffer>>& buffers) {
-    auto it = std::find_if(buffers.begin(), buffers.end(), [&](const Ref<Buffer>& b) { return b->data == pointer; });
+    auto it = find_if(buffers, [&](const Ref<Buffer>& b) { return b->data == pointer; });
     return it == buffers.end() ? Ref<Buffer>() : Ref<Buffer>(*it);
   };
   for (const FramePtr& frame : builder.frames()) {
@@ -80,7 +81,7 @@ void add_whole(std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffe
   std::vector<Ref<Range>> whole;
   for (const Expr& extent : buffer->shape) whole.push_back(range(zero(extent.dtype()), extent));
   Ref<BufferRegion> region = make<BufferRegion>({buffer, std::move(whole)});
-  auto known = std::find_if(regions.begin(), regions.end(), [&](const auto& r) { return r->buffer == buffer; });
+  auto known = find_if(regions, [&](const auto& r) { return r->buffer == buffer; });
   if (known == regions.end()) {
     regions.push_back(std::move(region));
   } else {
@@ -110,8 +111,7 @@ Ref<Block> complete_regions(const IRBuilder& builder, const Ref<Block>& block, c
   analysis::BlockAccess access = analysis::block_access_region(block);
   for (const Ref<Var>& pointer : access.opaque) {
     Ref<Buffer> buffer = buffer_behind(builder, pointer);
-    bool own =
-        std::find(block->alloc_buffers.begin(), block->alloc_buffers.end(), buffer) != block->alloc_buffers.end();
+    bool own = is_contained(block->alloc_buffers, buffer);
     if (buffer.defined() && !own) add_regions_behind(block, buffer, access);
   }
   Block complete = *block;
@@ -133,14 +133,14 @@ void BlockFrame::check_place(IRBuilder& builder) {
 
 void BlockFrame::finish(IRBuilder& builder) {
   if (no_realize) {
-    bool bound = std::any_of(iter_values.begin(), iter_values.end(), [](const Expr& e) { return e.defined(); });
+    bool bound = any_of(iter_values, [](const Expr& e) { return e.defined(); });
     if (bound)
       refuse("builder/no-realize", "block '" + name + "' has no realize, yet its axes are bound",
              "leave no_realize=True out");
     if (predicate.defined())
       refuse("builder/no-realize", "block '" + name + "' has no realize, yet T.where", "leave no_realize=True out");
   } else {
-    for (size_t i = 0; i < iter_values.size(); ++i) {
+    for (size_t i : indices_of(iter_values)) {
       if (iter_values[i].defined()) continue;
       refuse("builder/missing-binding",
              "axis '" + iter_vars[i]->var->name_hint + "' of block '" + name + "' is not bound to anything",
@@ -337,7 +337,7 @@ std::vector<Ref<Var>> remap(std::string_view kinds, const std::vector<Expr>& loo
            "one letter for each loop");
   }
   std::vector<Ref<Var>> result;
-  for (size_t i = 0; i < kinds.size(); ++i) {
+  for (size_t i : indices_of(kinds)) {
     if (kinds[i] != 'S' && kinds[i] != 'R') {
       refuse("builder/remap", std::string("the letter '") + kinds[i] + "' in T.axis.remap",
              "'S' is a spatial axis, 'R' one of a reduction");

@@ -8,6 +8,7 @@
 #include "script/interval.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 namespace {
@@ -155,7 +156,7 @@ void check_view(const BufferRegion& source, const BufferSpec& spec) {
              std::to_string(source.region.size()));
   }
   size_t leading = source.region.size() - spec.shape.size();
-  for (size_t i = 0; i < source.region.size(); ++i) {
+  for (size_t i : indices_of(source.region)) {
     auto have = const_int(source.region[i]->extent);
     auto want = i < leading ? std::optional<int64_t>(1) : const_int(spec.shape[i - leading]);
     if (have && want && *have != *want) {
@@ -165,7 +166,7 @@ void check_view(const BufferRegion& source, const BufferSpec& spec) {
 }
 
 bool is_whole(const BufferRegion& region) {
-  for (size_t d = 0; d < region.region.size(); ++d) {
+  for (size_t d : indices_of(region.region)) {
     if (!same_expr(region.region[d]->extent, region.buffer->shape[d])) return false;
   }
   return true;

@@ -1,5 +1,4 @@
 // Expressions that scripts write by name.
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,6 +7,7 @@
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
 #include "support/diagnostic.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 
@@ -16,7 +16,7 @@ namespace {
 /// Brings the arguments of a function of floats, or two of any kind, to their common type.
 std::vector<Expr> meet_all(const IntrinsicRow& row, std::vector<Operand> args) {
   auto is_float = [](const Operand& arg) { return !arg.is_number && Expr(arg.node).dtype().is_float(); };
-  bool any_float = std::any_of(args.begin(), args.end(), is_float);
+  bool any_float = any_of(args, is_float);
   for (Operand& arg : args) {  // T.exp(0), T.pow(i, 2)
     if (row.typing != Typing::kSameFloat || !arg.node.is<IntImm>() || any_float) continue;
     arg = cast(DataType::float_(32), arg);
@@ -26,7 +26,7 @@ std::vector<Expr> meet_all(const IntrinsicRow& row, std::vector<Operand> args) {
     size_t pivot = 0;
     while (pivot + 1 < args.size() && args[pivot].is_number) ++pivot;
     for (size_t round = 2; round < args.size() + 1; ++round) {  // the last argument may promote the first ones
-      for (size_t i = 0; i < args.size(); ++i) {
+      for (size_t i : indices_of(args)) {
         if (i == pivot) continue;
         bool is_first = i < pivot;
         auto [a, b] = is_first ? meet(args[i], args[pivot]) : meet(args[pivot], args[i]);
@@ -73,10 +73,10 @@ Expr intrinsic(std::string_view name, std::vector<Operand> args) {
                std::to_string(args.size()),
            "the table of intrinsics in the documentation says what each takes");
   }
-  if (std::any_of(args.begin(), args.end(), [](const Operand& a) { return !a.node.defined(); })) {
+  if (any_of(args, [](const Operand& a) { return !a.node.defined(); })) {
     refuse("builder/intrinsic", "an argument of T." + std::string(name) + " is None", "pass an expression");
   }
-  bool all_exprs = std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.is_expr(); });
+  bool all_exprs = all_of(args, [](const Operand& a) { return a.is_expr(); });
   if (intrinsic == Intrinsic::k_ret && all_exprs) args[0] = returned(args[0]);
   if (row.typing == Typing::kExplicit || !all_exprs) {
     std::vector<NodeRef> nodes;

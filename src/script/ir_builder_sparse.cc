@@ -1,5 +1,4 @@
 // Axes, sparse buffers and sparse iterations (SparseTIR, section 3.1).
-#include <algorithm>
 
 #include "ir/build.h"
 #include "ir/literal.h"
@@ -7,6 +6,7 @@
 #include "ir/structural.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 namespace {
@@ -177,7 +177,7 @@ FramePtr sparse_iteration(const std::vector<Ref<Axis>>& axes, const std::vector<
   }
   auto frame = std::make_shared<SparseIterationFrame>();
   frame->name = name;
-  for (size_t i = 0; i < axes.size(); ++i) {
+  for (size_t i : indices_of(axes)) {
     if (kinds[i] != 'S' && kinds[i] != 'R') {
       refuse("builder/axis", std::string("the letter '") + kinds[i] + "' of T.sp.iteration",
              "S is a spatial axis, R one of a reduction");

@@ -1,10 +1,10 @@
 // Frames of loops, branches and the other statements with a body.
-#include <algorithm>
 
 #include "ir/numeric.h"
 #include "script/interval.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 namespace {
@@ -248,8 +248,7 @@ FramePtr launch_thread(const Ref<Var>& variable, Expr extent) {
   auto* function = IRBuilder::require("T.launch_thread").find<PrimFuncFrame>();
   if (function == nullptr)
     refuse("builder/place", "T.launch_thread belongs inside T.prim_func", "launch threads in a function");
-  auto it = std::find_if(function->env_threads.begin(), function->env_threads.end(),
-                         [&](const Ref<IterVar>& axis) { return axis->var == variable; });
+  auto it = find_if(function->env_threads, [&](const Ref<IterVar>& axis) { return axis->var == variable; });
   if (it == function->env_threads.end()) {
     refuse("builder/thread", "T.launch_thread of '" + variable->name_hint + "', which is not a thread axis",
            "make it with T.env_thread(\"threadIdx.x\")");

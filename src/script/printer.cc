@@ -8,6 +8,7 @@
 #include "ir/traverse.h"
 #include "script/printer_state.h"
 #include "support/deep_stack.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 namespace {
@@ -334,7 +335,7 @@ void Printer::open_mark(const NodeRef& node, Marking& marking) {
 }
 
 void Printer::close_mark(Marking& marking) {
-  for (size_t i = 0; i < marking.progress_.size(); ++i) targets_[i].reached = marking.progress_[i];
+  for (size_t i : indices_of(marking.progress_)) targets_[i].reached = marking.progress_[i];
   size_t end = marking.ended_ != 0 ? marking.ended_ : out_.size();
   if (end == marking.begin_) return;
   for (auto& [underline, note] : marking.requests_) marks_.push_back({marking.begin_, end, underline, std::move(note)});
@@ -409,8 +410,7 @@ void Printer::root(const NodeRef& node) {
 static bool has_axes(const NodeRef& node) {
   if (const PrimFunc* func = node.as<PrimFunc>()) return !func->axes.empty();
   const Module* module = node.as<Module>();
-  return module && std::any_of(module->functions.begin(), module->functions.end(),
-                               [](const auto& entry) { return has_axes(entry.second); });
+  return module && any_of(module->functions, [](const auto& entry) { return has_axes(entry.second); });
 }
 
 std::string Printer::run(const NodeRef& node) {

@@ -3,6 +3,7 @@
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "script/printer_state.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 namespace {
@@ -158,7 +159,7 @@ void Printer::buffer_domains(const Block& block) {
   for (const DisjointBuffers& group : disjoint_buffers(block)) {
     begin_line();
     tir("assume_disjoint(");
-    for (size_t i = 0; i < group.size(); ++i) text((i > 0 ? ", " : "") + name_of(group[i]));
+    for (size_t i : indices_of(group)) text((i > 0 ? ", " : "") + name_of(group[i]));
     text(")\n");
   }
 }

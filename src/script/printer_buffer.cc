@@ -4,6 +4,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "script/printer_state.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 namespace {
@@ -22,8 +23,8 @@ bool has_default_offset(const Buffer& buffer) {
 int count_uses(const Buffer& buffer, const NodeRef& var) {
   int uses = 0;
   auto in = [&](const Expr& e) { uses += e.defined() && uses_var(e, var); };
-  std::for_each(buffer.shape.begin(), buffer.shape.end(), in);
-  std::for_each(buffer.strides.begin(), buffer.strides.end(), in);
+  std::ranges::for_each(buffer.shape, in);
+  std::ranges::for_each(buffer.strides, in);
   in(buffer.elem_offset);
   return uses;
 }
@@ -38,10 +39,9 @@ bool Printer::has_default_data(const Buffer& buffer) {
 }
 
 bool Printer::is_simple(const Buffer& buffer) {
-  return std::all_of(buffer.shape.begin(), buffer.shape.end(), [](const Expr& e) { return e.is<IntImm>(); }) &&
-         buffer.strides.empty() && has_default_offset(buffer) && buffer.scope() == "global" &&
-         buffer.data_alignment == 64 && buffer.buffer_type == BufferKind::kDefault && buffer.axis_separators.empty() &&
-         has_default_data(buffer);
+  return all_of(buffer.shape, [](const Expr& e) { return e.is<IntImm>(); }) && buffer.strides.empty() &&
+         has_default_offset(buffer) && buffer.scope() == "global" && buffer.data_alignment == 64 &&
+         buffer.buffer_type == BufferKind::kDefault && buffer.axis_separators.empty() && has_default_data(buffer);
 }
 
 /// Whether the variable that this stride or offset is can be defined by the call itself, as `A.strides[0]` or
@@ -65,7 +65,7 @@ void Printer::strides(const Ref<Buffer>& buffer, const std::string& name, Buffer
   if (buffer->strides.empty()) return;
   text(", strides=(");
   bool first = true;
-  for (size_t i = 0; i < buffer->strides.size(); ++i) {
+  for (size_t i : indices_of(buffer->strides)) {
     const Expr& stride = buffer->strides[i];
     if (!first) text(", ");
     first = false;

@@ -1,10 +1,10 @@
 // Calls of intrinsics and functions. `T.exp(x)` where the parser derives the type of the call, the dtype first or last
 // where TVM's scripts have it there, else `T.call_intrin("float32", "tir.exp", x)`.
-#include <algorithm>
 
 #include "ir/build.h"
 #include "script/intrinsic_spelling.h"
 #include "script/printer_state.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 namespace {
@@ -16,7 +16,7 @@ bool may_fold(Intrinsic intrinsic, const std::vector<NodeRef>& args) {
   Folds folds = intrinsic_row(intrinsic).folds;
   if (folds == Folds::kNever) return false;
   if (folds == Folds::kFirst) return const_int(static_cast<const Expr&>(args[0])).has_value();
-  if (std::all_of(args.begin(), args.end(), is_constant)) return true;
+  if (all_of(args, is_constant)) return true;
   return folds == Folds::kConstantOrZero && is_const_int(static_cast<const Expr&>(args[1]), 0);
 }
 

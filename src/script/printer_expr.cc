@@ -1,8 +1,6 @@
 // Expressions. An operator prints infix only where the parser would build the same node from it.
-#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -12,6 +10,7 @@
 #include "ir/structural.h"
 #include "script/interval.h"
 #include "script/printer_state.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 namespace {
@@ -191,7 +190,7 @@ void Printer::comm_reducer(const CommReducer& reducer) {
   push_frame();
   tir("comm_reducer(lambda ");
   std::vector<Ref<Var>> vars(reducer.lhs.begin(), reducer.lhs.end());
-  vars.insert(vars.end(), reducer.rhs.begin(), reducer.rhs.end());
+  append_range(vars, reducer.rhs);
   list(vars, [&](const Ref<Var>& var) { text(define_var(var)); });
   text(": ");
   if (reducer.result.size() == 1) {

@@ -1,5 +1,4 @@
 // Functions and modules.
-#include <algorithm>
 
 #include "ir/buffer_domain.h"
 #include "ir/build.h"

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "support/ranges.h"
+
 namespace tilewright::script {
 namespace {
 
@@ -39,9 +41,7 @@ std::pair<size_t, uint32_t> decode(std::string_view text, size_t at) {
   return {length, value};
 }
 
-bool is_keyword(std::string_view text) {
-  return std::find(kKeywords.begin(), kKeywords.end(), text) != kKeywords.end();
-}
+bool is_keyword(std::string_view text) { return is_contained(kKeywords, text); }
 
 }  // namespace
 

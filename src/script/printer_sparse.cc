@@ -5,6 +5,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "script/printer_state.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 
@@ -134,7 +135,7 @@ void Printer::sparse_iteration(const SparseIteration& iteration) {
   tir("sp.iteration([");
   std::string kinds;
   const auto& iters = iteration.iter_vars;
-  for (size_t i = 0; i < iters.size(); ++i) {
+  for (size_t i : indices_of(iters)) {
     bool fuses = i + 1 < iters.size() && iters[i + 1]->fused;
     if (i > 0) text(", ");
     if (fuses && !iters[i]->fused) tir("sp.fuse(");
@@ -148,7 +149,7 @@ void Printer::sparse_iteration(const SparseIteration& iteration) {
   string_literal(iteration.name_hint);
   text(") as [");
   push_frame();
-  for (size_t i = 0; i < iters.size(); ++i) {
+  for (size_t i : indices_of(iters)) {
     if (i > 0) text(", ");
     Marking mark(*this, iters[i]);
     text(define_var(iters[i]->var));

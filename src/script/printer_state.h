@@ -15,6 +15,7 @@
 #include "script/printer.h"
 #include "script/printer_names.h"
 #include "script/printer_text.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 
@@ -64,7 +65,7 @@ class Printer {
     /// Drops this mark: the node prints in several ranges, each with its own mark.
     void forget() {
       if (!printer_.tracking_) return;
-      for (size_t i = 0; i < progress_.size(); ++i) printer_.targets_[i].reached = progress_[i];
+      for (size_t i : indices_of(progress_)) printer_.targets_[i].reached = progress_[i];
       requests_.clear();
     }
     /// The range ends here although the node goes on (a loop: behind its header).

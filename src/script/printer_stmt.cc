@@ -1,5 +1,4 @@
 // Statements except blocks.
-#include <algorithm>
 
 #include "ir/build.h"
 #include "ir/kind_cases.h"
@@ -7,6 +6,7 @@
 #include "ir/substitute.h"
 #include "script/interval.h"
 #include "script/printer_state.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 
@@ -102,7 +102,7 @@ bool Printer::grid(const Ref<For>& loop) {
     if (!fits_grid(inner)) break;
     // An extent that depends on a loop of the grid ends it. A constant does not, and is the usual case.
     bool dependent = !inner.extent.is<IntImm>() && uses_any_var(inner.extent, [&](const Ref<Var>& var) {
-      return std::any_of(nest.begin(), nest.end(), [&](const Ref<For>& l) { return l->loop_var == var; });
+      return any_of(nest, [&](const Ref<For>& l) { return l->loop_var == var; });
     });
     if (dependent) break;
     nest.push_back(s.cast<For>());
@@ -129,7 +129,7 @@ bool Printer::grid(const Ref<For>& loop) {
   });
   text("):");
   end_line();
-  for (size_t i = 0; i < nest.size(); ++i) {
+  for (size_t i : indices_of(nest)) {
     define(nest[i]->loop_var, taken[i], taken[i], static_cast<int>(frames_.size()) - 1);
     loops_[nest[i]->loop_var.get()] = &*nest[i];
   }
@@ -402,7 +402,7 @@ bool Printer::allocate_buffer(const Allocate& allocate, bool concise) {
   const Buffer& buffer = *decl->buffer;
   if (buffer.data != allocate.buffer_var || buffer.dtype != allocate.dtype || !has_default_data(buffer)) return false;
   if (buffer.shape.size() != allocate.extents.size()) return false;
-  for (size_t i = 0; i < buffer.shape.size(); ++i) {
+  for (size_t i : indices_of(buffer.shape)) {
     if (!same_expr(buffer.shape[i], allocate.extents[i])) return false;
   }
   push_frame();
@@ -514,7 +514,7 @@ void Printer::stmt(const Stmt& s, bool concise) {
       break;
     case Kind::kSeqStmt: {
       const std::vector<Stmt>& seq = s.as<SeqStmt>()->seq;
-      for (size_t i = 0; i < seq.size(); ++i) stmt(seq[i], concise && i + 1 == seq.size());
+      for (size_t i : indices_of(seq)) stmt(seq[i], concise && i + 1 == seq.size());
       break;
     }
     case Kind::kEvaluate: {

@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <map>
 
+#include "support/ranges.h"
+
 namespace tilewright::script {
 namespace {
 
 std::string apply_insertions(const std::string& text, std::vector<Insertion>& insertions, std::vector<Mark>& marks) {
-  std::stable_sort(insertions.begin(), insertions.end(),
-                   [](const Insertion& a, const Insertion& b) { return a.at < b.at; });
+  std::ranges::stable_sort(insertions, [](const Insertion& a, const Insertion& b) { return a.at < b.at; });
   std::string result;
   std::vector<size_t> shift_before(insertions.size() + 1, 0);
   size_t done = 0;
-  for (size_t i = 0; i < insertions.size(); ++i) {
+  for (size_t i : indices_of(insertions)) {
     result.append(text, done, insertions[i].at - done);
     result += insertions[i].text;
     done = insertions[i].at;
@@ -43,7 +44,7 @@ std::vector<std::string_view> split_lines(std::string_view text) {
 }
 
 size_t count_characters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
 /// Carets below one line, and notes behind it.
@@ -74,7 +75,7 @@ std::map<size_t, Decoration> decorate(const std::string& text, const std::vector
     if (std::string note = "# " + mark.note; !mark.note.empty()) {
       // A loop of a grid has two places on its line, and one note.
       std::vector<std::string>& notes = decorations[line].notes;
-      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
+      if (!is_contained(notes, note)) notes.push_back(std::move(note));
     }
     for (; mark.underline && line < lines.size() && starts[line] < mark.end; ++line) {
       size_t begin = std::max(mark.begin, starts[line]) - starts[line];
@@ -193,7 +194,7 @@ std::vector<Edit> shortest_edit(const std::vector<std::string_view>& a, const st
     y = from_y;
   }
   for (; x > 0; --x) result.push_back({' ', a[x - 1]});
-  std::reverse(result.begin(), result.end());
+  std::ranges::reverse(result);
   return result;
 }
 
@@ -210,12 +211,12 @@ std::string diff_text(std::string_view lhs, std::string_view rhs) {
   std::vector<Edit> middle =
       shortest_edit({a.begin() + static_cast<std::ptrdiff_t>(head), a.end() - static_cast<std::ptrdiff_t>(tail)},
                     {b.begin() + static_cast<std::ptrdiff_t>(head), b.end() - static_cast<std::ptrdiff_t>(tail)});
-  edits.insert(edits.end(), middle.begin(), middle.end());
+  append_range(edits, middle);
   for (size_t i = a.size() - tail; i < a.size(); ++i) edits.push_back({' ', a[i]});
 
   std::vector<bool> shown(edits.size(), false);
   bool different = false;
-  for (size_t i = 0; i < edits.size(); ++i) {
+  for (size_t i : indices_of(edits)) {
     if (edits[i].sign == ' ') continue;
     different = true;
     for (size_t j = i > kDiffContext ? i - kDiffContext : 0; j < edits.size() && j <= i + kDiffContext; ++j)
@@ -224,7 +225,7 @@ std::string diff_text(std::string_view lhs, std::string_view rhs) {
   if (!different) return {};
   std::string result;
   bool gap = false;
-  for (size_t i = 0; i < edits.size(); ++i) {
+  for (size_t i : indices_of(edits)) {
     if (!shown[i]) {
       gap = true;
       continue;

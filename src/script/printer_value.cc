@@ -7,6 +7,7 @@
 #include "ir/structural.h"
 #include "script/interval.h"
 #include "script/printer_state.h"
+#include "support/ranges.h"
 
 namespace tilewright::script {
 namespace {
@@ -158,10 +159,10 @@ void Printer::string_value(const Ref<StringImm>& value) {
 }
 
 void Printer::metadata(std::string_view key, const NodeRef& value) {
-  auto group = std::find_if(metadata_.begin(), metadata_.end(), [&](const auto& entry) { return entry.first == key; });
+  auto group = find_if(metadata_, [&](const auto& entry) { return entry.first == key; });
   if (group == metadata_.end()) group = metadata_.insert(group, {std::string(key), {}});
   auto& values = group->second;
-  auto it = std::find_if(values.begin(), values.end(), [&](const NodeRef& v) { return structural_equal(v, value); });
+  auto it = find_if(values, [&](const NodeRef& v) { return structural_equal(v, value); });
   if (it == values.end()) it = values.insert(it, value);
   text("metadata[");
   string_literal(key);

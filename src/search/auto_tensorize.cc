@@ -16,6 +16,7 @@
 #include "schedule/primitives/pad_einsum.h"
 #include "schedule/primitives/reorder.h"
 #include "schedule/primitives/split.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -126,8 +127,7 @@ std::set<const NodeBase*> moves_in(const Ref<IterVar>& axis,
                                    const std::unordered_map<NodeRef, std::vector<Expr>>& accesses) {
   std::set<const NodeBase*> result;
   for (const auto& [buffer, indices] : accesses) {
-    bool moves = std::any_of(indices.begin(), indices.end(),
-                             [&, &the_axis = axis](const Expr& index) { return uses_var(index, the_axis->var); });
+    bool moves = any_of(indices, [&, &the_axis = axis](const Expr& index) { return uses_var(index, the_axis->var); });
     if (moves) result.insert(buffer.get());
   }
   return result;
@@ -166,7 +166,7 @@ std::optional<Joined> join(const Block& block, const Block& desc, const Alike::F
       return std::nullopt;
     }
   }
-  if (std::any_of(joined.parts.begin(), joined.parts.end(), [](const auto& part) { return part.empty(); })) {
+  if (any_of(joined.parts, [](const auto& part) { return part.empty(); })) {
     return std::nullopt;
   }
   return joined;
@@ -210,8 +210,8 @@ Result<std::optional<LoopMapping>> loop_mapping(Schedule& schedule, BlockRV rv, 
     mapping.loops.push_back({rvs[at], *loop});
     --left;
   }
-  std::reverse(mapping.loops.begin(), mapping.loops.end());
-  bool pads = std::any_of(mapping.paddings.begin(), mapping.paddings.end(), [](int64_t size) { return size != 1; });
+  std::ranges::reverse(mapping.loops);
+  bool pads = any_of(mapping.paddings, [](int64_t size) { return size != 1; });
   if (!pads) mapping.paddings.clear();
   return std::optional(std::move(mapping));
 }
@@ -243,11 +243,11 @@ Result<std::optional<LoopRV>> tile_with_tensor_intrin(Schedule& schedule, BlockR
   bool met = false;
   for (LoopRV loop : loops) {
     TW_TRY(place, schedule.state().find(loop));
-    bool is_inner = std::find(inner_vars.begin(), inner_vars.end(), place.loop().loop_var) != inner_vars.end();
+    bool is_inner = is_contained(inner_vars, place.loop().loop_var);
     met |= is_inner;
     if (met && !is_inner) order.ordered_loops.items.push_back(loop);
   }
-  order.ordered_loops.items.insert(order.ordered_loops.items.end(), inner.begin(), inner.end());
+  append_range(order.ordered_loops.items, inner);
   TW_RETURN_IF_ERROR(schedule.apply(order));
   return std::optional(inner[0]);
 }

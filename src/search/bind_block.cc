@@ -13,6 +13,7 @@
 #include "schedule/primitives/split.h"
 #include "search/loop_kinds.h"
 #include "search/rules/block_conditions.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -29,7 +30,7 @@ LoopsAround look(const analysis::Tree& tree, int block) {
   LoopsAround around;
   std::vector<int> loops = tree.loops_above(block);
   bool fusible = true;
-  for (size_t i = 0; i < loops.size(); ++i) {
+  for (size_t i : indices_of(loops)) {
     const For& loop = tree.for_at(loops[i]);
     if (auto axis = analysis::thread_axis(loop)) {
       around.in_blocks |= axis->level == ThreadAxis::Level::kBlock;

@@ -4,6 +4,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "schedule/primitives/get_block.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -14,7 +15,7 @@ LoopUse loop_use(const Tree& tree, int loop) {
   const Ref<Var>& loop_var = tree.for_at(loop).loop_var;
   for (int block : tree.child_blocks(loop)) {
     const BlockRealize& realize = *tree.realize_at(block);
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       if (!uses_var(realize.iter_values[i], loop_var)) continue;
       const Ref<IterVar>& axis = realize.block->iter_vars[i];
       (analysis::is_data_parallel(axis) ? spatial : analysis::is_reduction_axis(axis) ? reduces : other) = true;

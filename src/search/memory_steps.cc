@@ -1,7 +1,5 @@
 #include "search/memory_steps.h"
 
-#include <limits>
-
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/substitute.h"

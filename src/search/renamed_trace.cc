@@ -11,6 +11,7 @@
 
 #include "ir/traverse.h"
 #include "schedule/primitives/get_block.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -32,7 +33,7 @@ Named named_in(const Ref<PrimFunc>& function) {
 
 void match(const std::vector<std::string>& was, const std::vector<std::string>& now, NameMap& names) {
   if (was.size() != now.size()) return;
-  for (size_t i = 0; i < was.size(); ++i) {
+  for (size_t i : indices_of(was)) {
     const auto [place, is_new] = names.emplace(was[i], now[i]);
     if (!is_new && place->second != now[i]) place->second.reset();
   }
@@ -63,7 +64,7 @@ schedule::Trace renamed_trace(const schedule::Trace& trace, const Ref<PrimFunc>&
   match(before.buffers, after.buffers, buffers);
   std::vector<schedule::TraceEdit> edits;
   const std::vector<const schedule::Step*> steps = trace.steps();
-  for (size_t step = 0; step < steps.size(); ++step) {
+  for (size_t step : indices_of(steps)) {
     const auto* get = steps[step]->instruction.as<schedule::GetBlock>();
     if (!get) continue;
     schedule::GetBlock other{renamed(get->name, blocks, buffers).value_or(get->name), function};

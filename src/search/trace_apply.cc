@@ -20,6 +20,7 @@
 #include "search/rules/auto_inline.h"
 #include "search/rules/block_conditions.h"
 #include "search/rules/defaults.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -48,7 +49,7 @@ Result<NameSet> ancestors(Schedule schedule, const std::string& name) {
     TW_TRY(place, schedule.state().find(block));
     if (!seen.insert(place.block().name_hint).second) continue;
     TW_TRY(producers, schedule.apply(GetProducers{block}));
-    open.insert(open.end(), producers.begin(), producers.end());
+    append_range(open, producers);
   }
   return seen;
 }
@@ -119,7 +120,7 @@ class AnchorReplay {
                                 " handles where the trace has " + std::to_string(step.outputs.size()),
                             "the anchor blocks of both programs are not the same");
     }
-    for (size_t i = 0; i < step.outputs.size(); ++i) {
+    for (size_t i : indices_of(step.outputs)) {
       if (step.outputs[i] != LoopRV::kNone) numbers_[step.outputs[i]] = outputs[i];
     }
     return Ok{};
@@ -200,7 +201,7 @@ Status schedule_using_anchor_trace(Schedule& schedule, const Trace& anchor, cons
     if (name != "root" && known != before.end() && known->second == kinds) untouched.push_back(name);
   }
   if (untouched.size() > 1) {
-    std::sort(untouched.begin(), untouched.end());
+    std::ranges::sort(untouched);
     std::string names;
     for (const std::string& name : untouched) names += (names.empty() ? "'" : ", '") + name + "'";
     return schedule_error("trace-apply/rest", "the trace leaves several blocks as they were: " + names,

@@ -13,6 +13,7 @@
 #include "ir/structural.h"
 #include "ir/traverse.h"
 #include "sparse/lowering.h"
+#include "support/ranges.h"
 
 namespace tilewright::sparse {
 namespace {
@@ -61,13 +62,13 @@ Lowering::Element Lowering::locate(const Ref<Buffer>& buffer, const std::vector<
                                    const NodeRef& where) {
   const std::vector<Ref<Axis>>& axes = buffer->axes;
   std::vector<Expr> positions, relatives, conditions;
-  for (size_t i = 0; i < axes.size(); ++i) {
+  for (size_t i : indices_of(axes)) {
     const Axis& axis = *axes[i];
     Expr parent, present;
     if (axis.parent.defined()) {
       auto above = std::find(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i), axis.parent) - axes.begin();
-      parent = positions[static_cast<size_t>(above)];
-      present = conditions[static_cast<size_t>(above)];
+      parent = positions[above];
+      present = conditions[above];
     }
     const Frame* frame = coordinates[i].is<Var>() ? nest_.find(coordinates[i].cast<Var>()) : nullptr;
     if (frame && axis.parent.defined() && structure_of(frame->iter->axis) == structure_of(axes[i]) &&
@@ -151,7 +152,7 @@ Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& prese
     }
     const bool is_data =
         frame.loop.defined() && uses_any_var(frame.loop->extent, [&](const Ref<Var>& v) {
-          return std::any_of(needed.begin(), needed.end(), [&](size_t k) {
+          return any_of(needed, [&](size_t k) {
             const Frame& other = nest_.frames[k];
             return other.axis.defined() ? other.axis->var == v : other.loop.defined() && other.loop->loop_var == v;
           });

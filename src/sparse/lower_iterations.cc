@@ -14,6 +14,7 @@
 #include "ir/traverse.h"
 #include "ir/verify.h"
 #include "sparse/lowering.h"
+#include "support/ranges.h"
 #include "support/span.h"
 
 namespace tilewright::sparse {
@@ -93,7 +94,7 @@ bool points_are_apart(const SparseIteration& iteration, const std::vector<Ref<Sp
     auto look = [&](const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
       if (!written.contains(buffer->data.get())) return;
       auto [known, is_new] = dimensions.try_emplace(buffer->data.get(), indices.size(), true);
-      for (size_t i = 0; i < indices.size(); ++i) {
+      for (size_t i : indices_of(indices)) {
         if (i >= known->second.size() || indices[i] != Expr(iter->var)) known->second[i] = false;
       }
     };
@@ -103,7 +104,7 @@ bool points_are_apart(const SparseIteration& iteration, const std::vector<Ref<Sp
           [&](const Ref<BufferStore>& store) { look(store->buffer, store->indices); });
     }
     for (const auto& [data, is_index] : dimensions) {
-      if (std::find(is_index.begin(), is_index.end(), true) == is_index.end()) return false;
+      if (!is_contained(is_index, true)) return false;
     }
   }
   return true;
@@ -130,7 +131,7 @@ std::vector<Ref<SpIterVar>> with_shared_points(const SparseIteration& iteration)
 
 bool init_sets_all(const SparseIteration& iteration) {
   const std::unordered_set<const NodeBase*> set = written_in(iteration.init), written = written_in(iteration.body);
-  return std::all_of(written.begin(), written.end(), [&](const NodeBase* data) { return set.contains(data); });
+  return all_of(written, [&](const NodeBase* data) { return set.contains(data); });
 }
 
 /// Whether the init can be that of the innermost block: all reduction variables are axes of this block, and none of
@@ -141,7 +142,7 @@ bool has_init_of_block(const SparseIteration& iteration, size_t innermost, bool 
   const std::vector<Ref<SpIterVar>>& iters = iteration.iter_vars;
   const std::vector<Ref<SpIterVar>> initialized = variables_of_init(iteration);
   size_t spatial = 0;
-  for (size_t i = 0; i < iters.size(); ++i) {
+  for (size_t i : indices_of(iters)) {
     if (!reduces(iters[i])) {
       ++spatial;
       if (iters[i]->fused && reduces(iters[i - 1])) return false;
@@ -346,7 +347,7 @@ Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
       outer.clear();
     }
     for (const Ref<SpIterVar>& iter : variables_of_init(iteration)) {
-      if (std::find(outer.begin(), outer.end(), iter) == outer.end()) inner.push_back(iter);
+      if (!is_contained(outer, iter)) inner.push_back(iter);
     }
     std::vector<Frame> kept(nest_.frames);
     nest_.frames.resize(levels[at].first);
@@ -404,7 +405,7 @@ Stmt Lowering::parent_indices_nest(const Nest::ParentIndices& indices) {
   for (Ref<Axis> axis = indices.child; axis.defined(); axis = axis->parent) {
     iters.push_back(make<SpIterVar>({var("p", axis->idtype), IterType::kDataPar, axis, false}));
   }
-  std::reverse(iters.begin(), iters.end());
+  std::ranges::reverse(iters);
   Nest nest;
   std::vector<Level> levels = nest.open(iters);
   const Frame& last = nest.frames.back();
@@ -459,7 +460,7 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   }
   all.push_back(std::move(body));
   for (Def<Buffer>& buffer : root.alloc_buffers) to_array(buffer);
-  root.alloc_buffers.insert(root.alloc_buffers.end(), allocated_.begin(), allocated_.end());
+  append_range(root.alloc_buffers, allocated_);
   redeclare(root);
   std::vector<BufferDomain> known = structure_domains(*func);
   std::erase_if(known, [&](const BufferDomain& d) { return written.contains(d.buffer->data.get()); });
@@ -468,8 +469,7 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   root.body = with_regions(seq(std::move(all)), ordered);
   for (const BufferDomain& domain : known) {
     const std::vector<BufferDomain> declared = buffer_domains(root);
-    const bool is_declared = std::any_of(declared.begin(), declared.end(),
-                                         [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
+    const bool is_declared = any_of(declared, [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
     if (!is_declared) declare(root.annotations, domain);
   }
   PrimFunc lowered = *func;

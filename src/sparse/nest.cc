@@ -1,9 +1,8 @@
 #include "sparse/nest.h"
 
-#include <algorithm>
-
 #include "ir/build.h"
 #include "ir/sparse.h"
+#include "support/ranges.h"
 
 namespace tilewright::sparse {
 namespace {
@@ -13,8 +12,7 @@ Expr element(const Ref<Buffer>& structure, const Expr& index) { return load(stru
 /// Whether an axis of the level occurs in it.
 bool depends_on(const Expr& e, const Level& level) {
   return e.defined() && uses_any_var(e, [&](const Ref<Var>& v) {
-           return std::any_of(level.axes.begin(), level.axes.end(),
-                              [&](const Ref<IterVar>& axis) { return axis->var == v; });
+           return any_of(level.axes, [&](const Ref<IterVar>& axis) { return axis->var == v; });
          });
 }
 
@@ -85,8 +83,7 @@ Expr Nest::parent_position_of(const Ref<Axis>& child, const Expr& position) {
   const bool is_first = is_const_int(child->parent->nnz, 1) || is_const_int(child->nnz_cols, 0);
   if (is_first) return zero(child->parent->idtype);
   if (!child->is_variable()) return floordiv(position, cast(child->idtype, child->nnz_cols));
-  auto known = std::find_if(parent_indices.begin(), parent_indices.end(),
-                            [&](const ParentIndices& indices) { return indices.child == child; });
+  auto known = find_if(parent_indices, [&](const ParentIndices& indices) { return indices.child == child; });
   if (known == parent_indices.end()) {
     const Axis& parent = *child->parent;
     const int search = num_searches_ ? (*num_searches_)++ : -1;
@@ -171,7 +168,7 @@ Stmt close(const Level& level, std::string name, Annotations annotations, Stmt i
                                   .body = std::move(body),
                                   .id = {}});
   std::vector<Expr> values;
-  for (size_t i = 0; i < level.loops.size(); ++i) {
+  for (size_t i : indices_of(level.loops)) {
     values.push_back(level.loops[i].defined() ? Expr(level.loops[i]) : zero(level.axes[i]->var.dtype()));
   }
   Stmt result = make<BlockRealize>({std::move(values), bool_imm(true), block});

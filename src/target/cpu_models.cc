@@ -1,7 +1,6 @@
 #include "target/cpu_models.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "support/diagnostic.h"

@@ -1,4 +1,5 @@
 #include "target/memory_scope.h"
+#include "support/ranges.h"
 
 #include <algorithm>
 #include <iterator>
@@ -31,8 +32,7 @@ std::span<const MemoryScope> memory_scopes() { return kScopes; }
 
 const MemoryScope* find_memory_scope(std::string_view scope) {
   if (scope.empty()) return &kScopes[0];
-  const auto* row = std::find_if(std::begin(kScopes), std::end(kScopes),
-                                 [&](const MemoryScope& known) { return scope.starts_with(known.prefix); });
+  const auto* row = find_if(kScopes, [&](const MemoryScope& known) { return scope.starts_with(known.prefix); });
   return row == std::end(kScopes) ? nullptr : row;
 }
 

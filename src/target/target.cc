@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "support/closest.h"
+#include "support/ranges.h"
 #include "target/cpu_models.h"
 
 namespace tilewright {
@@ -201,7 +202,7 @@ Status set_option(Options& options, const std::string& name, const std::string& 
   const KindRow& kind = row_of(options.kind);
   if (name == "tag" || name == "model") return Ok{};  // TVM writes them; nothing here depends on them
   if (name == "keys" || name == "device") {
-    if (std::ranges::any_of(value, [](unsigned char c) { return std::isspace(c) != 0; })) {
+    if (any_of(value, [](unsigned char c) { return std::isspace(c) != 0; })) {
       return argument_error("target/value", fmt::format("target option {} is '{}', which is not a word", name, value),
                             "keys are words with commas between: -keys=arm_cpu,cpu");
     }
@@ -423,7 +424,7 @@ Result<Target> parse_object(const nlohmann::json& object) {
       written = value.get<std::string>();
     } else if (value.is_number_integer()) {
       written = value.dump();
-    } else if (value.is_array() && std::all_of(value.begin(), value.end(), [](auto& v) { return v.is_string(); })) {
+    } else if (value.is_array() && all_of(value, [](auto& v) { return v.is_string(); })) {
       written = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), ","));
     } else {
       return argument_error("target/json", fmt::format("target option {} is {}", name, value.dump()),
@@ -612,12 +613,12 @@ Hash128 Target::hash() const {
 
 bool operator==(const Target& a, const Target& b) {
   auto same = [&](std::span<const Field> fields) {
-    return std::all_of(fields.begin(), fields.end(), [&](const Field& f) { return f.get(a) == f.get(b); });
+    return all_of(fields, [&](const Field& f) { return f.get(a) == f.get(b); });
   };
   if (a.named_keys != b.named_keys || a.kind != b.kind || a.cpu != b.cpu || !(a.features == b.features)) return false;
   if ((a.launcher == nullptr) != (b.launcher == nullptr)) return false;
   if (a.launcher && !(*a.launcher == *b.launcher)) return false;
-  return std::all_of(std::begin(kFieldLists), std::end(kFieldLists), same);
+  return all_of(kFieldLists, same);
 }
 
 }  // namespace tilewright

@@ -18,6 +18,7 @@
 #include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 #include "target/thread_axis.h"
 
 namespace tilewright::codegen {
@@ -451,7 +452,7 @@ class KernelWriter {
     }
     const IntrinsicRow& row = intrinsic_row(intrinsic);
     if (!row.of_floats && !row.of_integers) return unsupported();
-    for (size_t i = 0; i < call->args.size(); ++i) args.push_back(expr(arg(i)));
+    for (size_t i : indices_of(call->args)) args.push_back(expr(arg(i)));
     const DataType of = arg(0).dtype();
     return of.is_float() ? float_call(intrinsic, of, t, args, arg(args.size() - 1).dtype(), unsupported)
                          : integer_call(intrinsic, of, t, args, unsupported);

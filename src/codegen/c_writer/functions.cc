@@ -1,9 +1,6 @@
 #include "codegen/c_writer/functions.h"
 
 #include <fmt/format.h>
-#include <array>
-
-#include "ir/numeric.h"
 
 namespace tilewright::codegen {
 

@@ -28,7 +28,7 @@ std::vector<Expr> places_of_registers(const Ref<Call>& call) {
 std::string without_parentheses(const std::string& text) {
   if (text.empty() || text[0] != '(') return text;
   int open = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
+  for (size_t i : indices_of(text)) {
     open += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
     if (open == 0) return i + 1 == text.size() ? text.substr(1, text.size() - 2) : text;
   }

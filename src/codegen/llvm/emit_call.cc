@@ -1,5 +1,4 @@
 // Calls: intrinsics of the table, functions of the module, functions of libm.
-#include <algorithm>
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/symbols.h"
@@ -163,12 +162,12 @@ llvm::Value* FunctionEmitter::emit_intrinsic(const Call& call, Intrinsic intrins
     case Intrinsic::k_vectorhigh: {
       std::vector<int> picks(call.dtype.lanes);
       int first = intrinsic == Intrinsic::k_vectorhigh ? call.dtype.lanes : 0;
-      for (int i = 0; i < call.dtype.lanes; ++i) picks[static_cast<size_t>(i)] = first + i;
+      for (int i = 0; i < call.dtype.lanes; ++i) picks[i] = first + i;
       return builder_.CreateShuffleVector(emit(args[0]), picks);
     }
     case Intrinsic::k_vectorcombine: {
       std::vector<int> picks(call.dtype.lanes);
-      for (int i = 0; i < call.dtype.lanes; ++i) picks[static_cast<size_t>(i)] = i;
+      for (int i = 0; i < call.dtype.lanes; ++i) picks[i] = i;
       Value* low = emit(args[0]);
       return builder_.CreateShuffleVector(low, emit(args[1]), picks);
     }

@@ -274,9 +274,8 @@ llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Ex
   }
   Value* result = llvm::PoisonValue::get(vector);
   for (int lane = 0; lane < type.lanes; ++lane) {
-    Value* from = offsets.empty()
-                      ? lane_address(buffer, layout, pointers, lane)
-                      : builder_.CreateGEP(element, emit_var(buffer->data), offsets[static_cast<size_t>(lane)]);
+    Value* from = offsets.empty() ? lane_address(buffer, layout, pointers, lane)
+                                  : builder_.CreateGEP(element, emit_var(buffer->data), offsets[lane]);
     Value* value = builder_.CreateAlignedLoad(element, from, align);
     result = builder_.CreateInsertElement(result, value, static_cast<uint64_t>(lane));
   }

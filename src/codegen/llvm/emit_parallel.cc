@@ -8,7 +8,6 @@
 // finds for unit t. Searches for t < u visit the same iterations until one visits i with t <= work(i) < u; then
 // first(t) <= i < first(u). So first() does not decrease, it is 0 at 0 and the number of iterations at the end, and the
 // ranges of the chunks do not overlap and cover all iterations.
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -130,7 +129,7 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
   llvm::Type *pointer = builder_.getPtrTy(), *i64 = builder_.getInt64Ty(), *i32 = builder_.getInt32Ty();
   std::vector<Ref<Var>> captured;
   for_each_free_var(loop->body, [&](const Ref<Var>& v) {
-    if (v == loop->loop_var || std::find(captured.begin(), captured.end(), v) != captured.end()) return;
+    if (v == loop->loop_var || llvm::is_contained(captured, v)) return;
     if (values_.contains(v)) captured.push_back(v);
   });
   Value* first = emit_index(loop->min);
@@ -160,7 +159,7 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
 
   std::string name = function_->getName().str() + "." + loop->loop_var->name_hint;
   std::vector<llvm::Type*> inner_types{pointer, i64, i64};
-  inner_types.insert(inner_types.end(), types.begin(), types.end());
+  llvm::append_range(inner_types, types);
   auto* inner = llvm::Function::Create(llvm::FunctionType::get(i32, inner_types, false),
                                        llvm::Function::InternalLinkage, name + ".body", state_.module);
   auto* outer = llvm::Function::Create(llvm::FunctionType::get(i32, {pointer, i64, i64, pointer}, false),

@@ -10,7 +10,6 @@
 #include "codegen/llvm/emitter.h"
 #include "codegen/work.h"
 #include "ir/annotations.h"
-#include "ir/numeric.h"
 #include "ir/strides.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -196,7 +195,7 @@ bool FunctionEmitter::asks(const Stmt& s) {
   switch (s.kind()) {
     case Kind::kSeqStmt: {
       const auto& all = s.as<SeqStmt>()->seq;
-      return std::any_of(all.begin(), all.end(), [&](const Stmt& child) { return asks(child); });
+      return llvm::any_of(all, [&](const Stmt& child) { return asks(child); });
     }
     case Kind::kLetStmt:
       return asks(s.as<LetStmt>()->body);

@@ -203,7 +203,7 @@ class ModuleEmitter {
         }
       }
       for (int slot : item.signature.shape_slots()) {
-        const Signature::Symbol& symbol = item.signature.symbols[static_cast<size_t>(slot)];
+        const Signature::Symbol& symbol = item.signature.symbols[slot];
         llvm::Value* argument = item.body->getArg(position++);
         argument->setName(symbol.name);
         emitter.bind_size(symbol.var, argument);

@@ -101,7 +101,7 @@ bool share_corrections(llvm::Loop& loop) {
     auto same = [&](const Alike& other) {
       return std::is_permutation(one.terms.begin(), one.terms.end(), other.terms.begin(), other.terms.end());
     };
-    auto place = std::find_if(groups.begin(), groups.end(), same);
+    auto place = llvm::find_if(groups, same);
     if (place == groups.end()) place = groups.insert(groups.end(), std::move(one));
     place->sums.push_back(std::move(sum));
   }

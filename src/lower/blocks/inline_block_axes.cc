@@ -18,6 +18,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -42,7 +43,7 @@ PassResult inline_block_axes(const Ref<PrimFunc>& func, PassContext&) {
       [&](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
         const Block& block = *realize->block;
         std::vector<std::pair<Ref<Var>, Expr>> kept;
-        for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+        for (size_t i : indices_of(block.iter_vars)) {
           const Ref<Var>& axis = block.iter_vars[i]->var;
           Expr value = cast(axis.dtype(), r(realize->iter_values[i]));
           if (reads_memory(value)) {

@@ -15,7 +15,6 @@
 //            difference, a minimum or a maximum of its element and a value, of a type that has atomic operations;
 //            others are refused, and so is an init, which is no update
 // Placement  before lower_thread_reductions: threads that meet in an element update it one by one
-#include <algorithm>
 #include <vector>
 
 #include "analysis/threads.h"
@@ -25,6 +24,7 @@
 #include "ir/refuse_at.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::lower {
@@ -61,7 +61,7 @@ class Atomics {
 
   /// Iterations that run at the same time use the same copy of the buffer.
   bool is_shared(const Ref<Buffer>& buffer) const {
-    return is_called_ || std::any_of(around_.begin(), around_.end(), [&](const Ref<For>& loop) {
+    return is_called_ || any_of(around_, [&](const Ref<For>& loop) {
              auto axis = analysis::thread_axis(*loop);
              return !axis || memory_scope(buffer->scope()).is_shared_by(*axis);
            });
@@ -76,8 +76,8 @@ class Atomics {
     }
     bool has_steps = false;
     copy.body = rewrite(block->body, [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt {
-      const bool is_own = std::any_of(block->alloc_buffers.begin(), block->alloc_buffers.end(),
-                                      [&](const Ref<Buffer>& own) { return own->data == store->buffer->data; });
+      const bool is_own =
+          any_of(block->alloc_buffers, [&](const Ref<Buffer>& own) { return own->data == store->buffer->data; });
       if (is_own) return store;
       auto step = AtomicOperation::of(*store);
       if (!step) refuse_store(*block, store);

@@ -37,6 +37,7 @@
 #include "ir/traverse.h"
 #include "lower/passes.h"
 #include "support/deep_stack.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -63,7 +64,7 @@ bool is_injective(const Expr& e, const std::vector<Ref<For>>& loops) {
     sum = sum + cast(e.dtype(), loop->loop_var - loop->min) * *factor;
   }
   if (!analyzer.can_prove_equal(e, sum)) return false;
-  std::sort(terms.begin(), terms.end());
+  std::ranges::sort(terms);
   int64_t reach = 0;
   for (const auto& [factor, extent] : terms) {
     if (factor <= reach) return false;
@@ -213,7 +214,7 @@ class InitHoister {
   void plan(const Ref<BlockRealize>& realize) {
     const Block& block = *realize->block;
     std::vector<Expr> spatial, reduction;
-    for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    for (size_t i : indices_of(block.iter_vars)) {
       bool reduces = analysis::is_reduction_axis(block.iter_vars[i]);
       if (!reduces && !analysis::is_data_parallel(block.iter_vars[i])) return;
       (reduces ? reduction : spatial).push_back(realize->iter_values[i]);
@@ -221,7 +222,7 @@ class InitHoister {
     // A reduction that goes on outside of this block has begun before.
     for (const Expr& value : reduction) {
       bool beyond = uses_any_var(value, [&](const Ref<Var>& v) {
-        return std::none_of(loops_.begin(), loops_.end(), [&](const Ref<For>& loop) { return loop->loop_var == v; });
+        return none_of(loops_, [&](const Ref<For>& loop) { return loop->loop_var == v; });
       });
       if (beyond) return;
     }
@@ -230,12 +231,11 @@ class InitHoister {
     if (outermost == loops_.size() || !may_leave(block, outermost)) return;
     auto split = split_loops(outermost, spatial, reduction);
     if (!split || !maps_apart(spatial, split->copied)) return;
-    bool several = std::any_of(split->copied.begin(), split->copied.end(),
-                               [](const Ref<For>& loop) { return !is_const_int(loop->extent, 1); });
+    bool several = any_of(split->copied, [](const Ref<For>& loop) { return !is_const_int(loop->extent, 1); });
     if (several && analysis::BlockFacts::of(realize->block).role != analysis::BlockRole::kReduction) return;
     arith::Analyzer analyzer;
     for (const Ref<For>& loop : loops_) {
-      if (std::find(split->reduction.begin(), split->reduction.end(), loop) == split->reduction.end()) {
+      if (!is_contained(split->reduction, loop)) {
         analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
       }
     }
@@ -252,7 +252,7 @@ class InitHoister {
   }
 
   static bool drives(const For& loop, const std::vector<Expr>& values) {
-    return std::any_of(values.begin(), values.end(), [&](const Expr& e) { return uses_var(e, loop.loop_var); });
+    return any_of(values, [&](const Expr& e) { return uses_var(e, loop.loop_var); });
   }
 
   /// The init knows its block's spatial axes and nothing else that is defined below the loop.
@@ -338,14 +338,14 @@ class InitHoister {
     for (const auto& [param, buffer] : func_->buffer_map) others.insert(memory_.of(buffer->data));
     for (const Ref<Var>& param : func_->params) others.insert(memory_.of(param));
     Memory::Set own = memory_.written(block.init);
-    return std::none_of(own.begin(), own.end(), [&](const NodeRef& data) { return others.count(data) > 0; });
+    return none_of(own, [&](const NodeRef& data) { return others.count(data) > 0; });
   }
 
   /// Whether the axes are within their domains. Values of axes under a loop without iterations may be anything: no
   /// element is accessed.
   static bool is_in_domains(const BlockRealize& realize, arith::Analyzer& analyzer) {
     const auto& axes = realize.block->iter_vars;
-    for (size_t i = 0; i < axes.size(); ++i) {
+    for (size_t i : indices_of(axes)) {
       if (analysis::is_reduction_axis(axes[i])) continue;
       const Expr &value = realize.iter_values[i], &min = axes[i]->dom->min;
       if (!analyzer.can_prove(ge(value, min)) || !analyzer.can_prove(lt(value, min + axes[i]->dom->extent)))
@@ -358,7 +358,7 @@ class InitHoister {
     const Block& block = *realize.block;
     Block init;
     std::vector<Expr> values;
-    for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    for (size_t i : indices_of(block.iter_vars)) {
       if (block.iter_vars[i]->iter_type == IterType::kCommReduce) continue;
       init.iter_vars.push_back(block.iter_vars[i]);
       values.push_back(realize.iter_values[i]);

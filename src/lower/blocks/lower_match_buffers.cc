@@ -19,6 +19,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -105,7 +106,7 @@ class Matcher {
           if (it == views_.end()) return r.descend(region);
           const View& view = it->second;
           BufferRegion copy{view.source, {}};
-          for (size_t d = 0; d < view.start.size(); ++d) {
+          for (size_t d : indices_of(view.start)) {
             Ref<Range> own = d < view.skipped ? range_of(i32(1)) : r.typed(region->region[d - view.skipped]);
             copy.region.push_back(range(view.start[d] + own->min, own->extent));
           }
@@ -118,7 +119,7 @@ class Matcher {
  private:
   std::vector<Expr> indices(const View& view, const std::vector<Expr>& own, Rewriter& r) {
     std::vector<Expr> result;
-    for (size_t d = 0; d < view.start.size(); ++d) {
+    for (size_t d : indices_of(view.start)) {
       result.push_back(d < view.skipped ? view.start[d] : shifted(view.start[d], r(own[d - view.skipped])));
     }
     return result;
@@ -149,7 +150,7 @@ class Matcher {
     std::vector<Expr> strides = strides_of(*source->buffer);
     values_[buffer.data] = source->buffer->data;
     Expr offset = source->buffer->elem_offset.defined() ? source->buffer->elem_offset : Expr(i32(0));
-    for (size_t d = 0; d < view.start.size(); ++d) offset = offset + view.start[d] * strides[d];
+    for (size_t d : indices_of(view.start)) offset = offset + view.start[d] * strides[d];
     for_each_size(buffer, [&](const Size& size) {
       if (defined_.contains(size.var)) return;
       defined_.insert(size.var);
@@ -158,7 +159,7 @@ class Matcher {
                                                     : source->region[size.dimension + view.skipped]->extent;
       values_[size.var] = cast(size.var.dtype(), analyzer_.simplify(value));
     });
-    for (size_t d = 0; d < buffer.shape.size(); ++d) {
+    for (size_t d : indices_of(buffer.shape)) {
       check(buffer, "shape", buffer.shape[d], source->region[d + view.skipped]->extent);
       if (!buffer.strides.empty()) check(buffer, "stride", buffer.strides[d], strides[d + view.skipped]);
     }

@@ -20,6 +20,7 @@
 #include "ir/ceildiv.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -31,7 +32,7 @@ Stmt requests(const BufferRegion& region, bool aligned) {
   int64_t per_line = std::max<int64_t>(1, kLineBits / (region.buffer->dtype.bits * region.buffer->dtype.lanes));
   std::vector<std::pair<Ref<Var>, Expr>> loops;
   std::vector<Expr> indices;
-  for (size_t d = 0; d < region.region.size(); ++d) {
+  for (size_t d : indices_of(region.region)) {
     const Range& range = *region.region[d];
     bool last = d + 1 == region.region.size();
     DataType index = range.extent.dtype();

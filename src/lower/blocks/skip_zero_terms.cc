@@ -27,6 +27,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -64,7 +65,7 @@ const Add* sum_of(const BufferStore& store) {
   const Add* sum = store.value.as<Add>();
   const BufferLoad* before = sum ? sum->a.as<BufferLoad>() : nullptr;
   if (!before || before->buffer != store.buffer || before->indices.size() != store.indices.size()) return nullptr;
-  for (size_t i = 0; i < before->indices.size(); ++i) {
+  for (size_t i : indices_of(before->indices)) {
     if (!structural_equal(before->indices[i], store.indices[i])) return nullptr;
   }
   return sum;
@@ -186,7 +187,7 @@ class PaddingSkipper {
       auto it = paddings_.find(load->buffer);
       if (it == paddings_.end()) continue;
       VarMap map;
-      for (size_t d = 0; d < load->indices.size(); ++d) map[it->second.axes[d]] = load->indices[d];
+      for (size_t d : indices_of(load->indices)) map[it->second.axes[d]] = load->indices[d];
       for (const Expr& part : conjuncts(it->second.condition)) {
         Expr here = substitute(part, map);
         if (is_shared(realize, here)) conditions.push_back(std::move(here));
@@ -198,7 +199,7 @@ class PaddingSkipper {
 
   /// Whether all iterations of unrolled and vectorized loops around have one answer.
   bool is_shared(const BlockRealize& realize, const Expr& condition) const {
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       const Ref<Var>& axis = realize.block->iter_vars[i]->var;
       bool asked = uses_any_var(condition, [&](const Ref<Var>& v) { return v == axis; });
       if (asked && uses_any_var(realize.iter_values[i], [&](const Ref<Var>& v) { return tile_.contains(v); }))

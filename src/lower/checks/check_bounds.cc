@@ -28,6 +28,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -126,7 +127,7 @@ class Guard {
       while (!open.empty() && open.back().waits_for == 0) {
         Pending done = std::move(open.back());
         open.pop_back();
-        checks.insert(checks.end(), done.checks.begin(), done.checks.end());
+        append_range(checks, done.checks);
         if (!open.empty()) open.back().waits_for -= done.inner + 1;
       }
     };
@@ -160,7 +161,7 @@ class Guard {
       }
     }
     const auto holds_here = known(here);
-    for (size_t d = 0; d < indices.size(); ++d) {
+    for (size_t d : indices_of(indices)) {
       Expr inside = bool_imm(true);
       for (const auto& [index, masked] : ends_of(indices[d], access.mask())) {
         Expr low = ge(index, zero(index.dtype()));

@@ -25,6 +25,7 @@
 #include "lower/gpu/kernel.h"
 #include "lower/gpu/team_conflicts.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::lower {
@@ -103,12 +104,10 @@ class PrivateMemory {
 
  private:
   const TeamAxis* find(const ThreadAxis& axis) const {
-    auto it = std::find_if(axes_.begin(), axes_.end(), [&](const auto& a) { return a->axis == axis; });
+    auto it = find_if(axes_, [&](const auto& a) { return a->axis == axis; });
     return it == axes_.end() ? nullptr : it->get();
   }
-  bool is_covered(const TeamAxis& axis) const {
-    return std::find(covered_.begin(), covered_.end(), &axis) != covered_.end();
-  }
+  bool is_covered(const TeamAxis& axis) const { return is_contained(covered_, &axis); }
 
   void enter(const Ref<For>& loop, Visitor& v) {
     if (!is_bound(*loop)) {
@@ -150,18 +149,16 @@ class PrivateMemory {
     for (const Access& write : memory.writes) {
       KernelLoops team;
       for (const TeamAxis* axis : write.covered) {
-        if (std::find(memory.covered.begin(), memory.covered.end(), axis) == memory.covered.end())
-          team.loops.push_back(axis->loop);
+        if (!is_contained(memory.covered, axis)) team.loops.push_back(axis->loop);
       }
       if (team.loops.empty()) continue;
       // The other axes: the same threads where the memory is theirs, else any.
       LoopRanges loops = loops_;
       std::vector<NodeRef> around = memory.around;
       for (const auto& axis : axes_) {
-        if (std::find(team.loops.begin(), team.loops.end(), axis->loop) != team.loops.end()) continue;
+        if (is_contained(team.loops, axis->loop)) continue;
         loops[axis->loop->loop_var.get()] = axis->loop;
-        if (std::find(memory.covered.begin(), memory.covered.end(), axis.get()) != memory.covered.end())
-          around.emplace_back(axis->loop->loop_var);
+        if (is_contained(memory.covered, axis.get())) around.emplace_back(axis->loop->loop_var);
       }
       TeamConflicts conflicts(team, loops, analyzer_);
       for (const Access& read : memory.reads) {

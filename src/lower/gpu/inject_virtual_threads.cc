@@ -16,7 +16,6 @@
 // Needs      flat buffers, barriers
 // Ensures    no loop is bound to a virtual thread
 // Placement  before unify_threads, which knows axes of blocks and threads only
-#include <algorithm>
 
 #include "analysis/threads.h"
 #include "ir/atomic_operation.h"
@@ -26,6 +25,7 @@
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::lower {

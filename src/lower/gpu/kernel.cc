@@ -1,10 +1,9 @@
 #include "lower/gpu/kernel.h"
 
-#include <algorithm>
-
 #include "analysis/threads.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 
@@ -56,7 +55,7 @@ Stmt KernelLoops::around(Stmt inner) const {
 }
 
 bool KernelLoops::has_thread(const NodeRef& variable) const {
-  return std::any_of(loops.begin(), loops.end(), [&](const Ref<For>& loop) {
+  return any_of(loops, [&](const Ref<For>& loop) {
     auto axis = analysis::thread_axis(*loop);
     return axis && axis->in_team() && loop->loop_var == variable;
   });

@@ -34,7 +34,7 @@ class Lane {
           return if_then_else(r(load->predicate), value, zero(value.dtype()));
         },
         [&](const Ref<Shuffle>& shuffle, Rewriter&) -> Expr {
-          auto picked = const_int(shuffle->indices[static_cast<size_t>(lane_)]);
+          auto picked = const_int(shuffle->indices[lane_]);
           for (const Expr& vector : shuffle->vectors) {
             if (!picked) break;
             const int lanes = vector.dtype().lanes;

@@ -32,6 +32,7 @@
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
 #include "lower/gpu/kernel.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -131,8 +132,7 @@ class AutoCopies {
       if (uses_var(copy, let)) return true;
     }
     auto uses = [&](const Expr& e) { return uses_var(e, v) || effect_of(e) != Effect::kPure; };
-    return uses_var(copy, v) || std::any_of(conditions_.begin(), conditions_.end(), uses) ||
-           std::any_of(around_.begin(), around_.end(), [&](const Ref<For>& outer) {
+    return uses_var(copy, v) || any_of(conditions_, uses) || any_of(around_, [&](const Ref<For>& outer) {
              return !is_bound(*outer) && (uses(outer->min) || uses(outer->extent));
            });
   }

@@ -50,6 +50,7 @@
 #include "ir/warp_steps.h"
 #include "lower/gpu/kernel.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -99,7 +100,7 @@ class ThreadReductions {
  private:
   static bool is_reduction(const Nest& nest, const Ref<Var>& v) {
     const Block& block = *nest.realize->block;
-    for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    for (size_t i : indices_of(block.iter_vars)) {
       if (block.iter_vars[i]->iter_type == IterType::kCommReduce && uses_var(nest.realize->iter_values[i], v))
         return true;
     }
@@ -140,7 +141,7 @@ class ThreadReductions {
   }
 
   static bool is_across_threads(const Nest& nest) {
-    return std::any_of(nest.loops.begin(), nest.loops.end(), [&](const Ref<For>& loop) {
+    return any_of(nest.loops, [&](const Ref<For>& loop) {
       auto axis = analysis::thread_axis(*loop);
       return axis && axis->level == ThreadAxis::Level::kThread && is_reduction(nest, loop->loop_var);
     });
@@ -180,7 +181,7 @@ class ThreadReductions {
       }
       threads.push_back(loop);
     }
-    for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    for (size_t i : indices_of(block.iter_vars)) {
       if (block.iter_vars[i]->iter_type == IterType::kCommReduce || !uses_any(nest.realize->iter_values[i], nest.loops))
         continue;
       return refuse(nest, "axis '" + block.iter_vars[i]->var->name_hint + "' of its result is driven by the same loops",
@@ -218,17 +219,16 @@ class ThreadReductions {
     Stmt all =
         build(nest, reducer, threads, others, {all_of(of_result), adds ? Expr() : all_of(first)}, original.span());
     // Loops over threads are separate now, and shared memory is of one kernel.
-    const bool is_in_kernel =
-        std::any_of(around_.begin(), around_.end(), [](const auto& loop) { return is_bound(*loop); });
+    const bool is_in_kernel = any_of(around_, [](const auto& loop) { return is_bound(*loop); });
     return is_in_kernel ? all : bound_loop(var("block"), i32(1), "blockIdx.x", std::move(all), original.span());
   }
 
   static bool uses_any(const Expr& e, const std::vector<Ref<For>>& loops) {
-    return std::any_of(loops.begin(), loops.end(), [&](const Ref<For>& loop) { return uses_var(e, loop->loop_var); });
+    return any_of(loops, [&](const Ref<For>& loop) { return uses_var(e, loop->loop_var); });
   }
   static bool drives_result(const Nest& nest, const Ref<Var>& v) {
     const Block& block = *nest.realize->block;
-    for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    for (size_t i : indices_of(block.iter_vars)) {
       if (block.iter_vars[i]->iter_type != IterType::kCommReduce && uses_var(nest.realize->iter_values[i], v))
         return true;
     }
@@ -258,8 +258,7 @@ class ThreadReductions {
   bool are_consecutive(const std::vector<Ref<For>>& threads) const {
     bool has_gap = false;
     for (const char* tag : {"threadIdx.x", "threadIdx.y", "threadIdx.z"}) {
-      const bool reduces =
-          std::any_of(threads.begin(), threads.end(), [&](const Ref<For>& loop) { return tag_of(loop) == tag; });
+      const bool reduces = any_of(threads, [&](const Ref<For>& loop) { return tag_of(loop) == tag; });
       if (reduces && has_gap) return false;
       has_gap |= !reduces && team_axes_.contains(tag);
     }
@@ -270,7 +269,7 @@ class ThreadReductions {
   Lanes lanes_of(const analysis::Reducer& reducer, const std::vector<Ref<For>>& threads,
                  const std::vector<Ref<For>>& others, const Conditions& conditions, const Expr& self) const {
     // A result that each thread has for itself is read from shared memory by all of them.
-    const bool is_private = std::any_of(reducer.buffers.begin(), reducer.buffers.end(), [](const auto& buffer) {
+    const bool is_private = any_of(reducer.buffers, [](const auto& buffer) {
       return !is_shared_scope(buffer->scope()) && !is_global_scope(buffer->scope());
     });
     if (!has_lanes_ || is_private) return {};
@@ -284,7 +283,7 @@ class ThreadReductions {
     const Expr all = constant(bits, int64_t{0xFFFFFFFF});
     if (lanes == kWarpLanes) return {lanes, all};
     auto axes_of = [](const std::vector<Ref<For>>& loops) {
-      return std::count_if(loops.begin(), loops.end(), [](const auto& loop) { return !is_const_int(loop->extent, 1); });
+      return std::ranges::count_if(loops, [](const auto& loop) { return !is_const_int(loop->extent, 1); });
     };
     const auto other_axes = std::ssize(team_axes_) - axes_of(threads);
     if (other_axes == 0) {  // all threads of the block come; the last warp may have fewer
@@ -294,8 +293,7 @@ class ThreadReductions {
     }
     int64_t team = count;
     for (const Ref<For>& loop : others) team *= *const_int(loop->extent);
-    const bool is_serial =
-        std::any_of(around_.begin(), around_.end(), [](const auto& loop) { return !is_bound(*loop); });
+    const bool is_serial = any_of(around_, [](const auto& loop) { return !is_bound(*loop); });
     const bool is_whole = team % kWarpLanes == 0 && other_axes == axes_of(others);
     return is_whole && !is_serial && conditions_ == 0 && is_true(conditions.writes) ? Lanes{lanes, all} : Lanes{};
   }
@@ -327,7 +325,7 @@ class ThreadReductions {
   }
 
   static std::vector<Ref<Buffer>> both(std::vector<Ref<Buffer>> a, const std::vector<Ref<Buffer>>& b) {
-    a.insert(a.end(), b.begin(), b.end());
+    append_range(a, b);
     return a;
   }
 
@@ -355,8 +353,7 @@ class ThreadReductions {
       rows *= *const_int(loop->extent);
       row = row * loop->extent + cast(DataType::int_(32), loop->loop_var - loop->min);
     }
-    std::sort(threads.begin(), threads.end(),
-              [](const Ref<For>& a, const Ref<For>& b) { return tag_of(a) > tag_of(b); });
+    std::ranges::sort(threads, [](const Ref<For>& a, const Ref<For>& b) { return tag_of(a) > tag_of(b); });
     Expr self = i32(0);
     for (const Ref<For>& loop : threads) self = self * loop->extent + cast(DataType::int_(32), loop->loop_var);
     const auto [lanes, mask] = lanes_of(reducer, threads, others, conditions, self);
@@ -367,7 +364,7 @@ class ThreadReductions {
       trees.push_back(decl_buffer({i32(rows), i32(warps)}, buffer->dtype, buffer->name + "_tree", "shared"));
     }
     VarMap axes;
-    for (size_t i = 0; i < block.iter_vars.size(); ++i) axes[block.iter_vars[i]->var] = nest.realize->iter_values[i];
+    for (size_t i : indices_of(block.iter_vars)) axes[block.iter_vars[i]->var] = nest.realize->iter_values[i];
     auto of_loops = [&](const Expr& e) { return substitute(e, axes); };
     std::vector<Expr> operands, starts, indices;
     for (const Expr& e : reducer.operands) operands.push_back(of_loops(e));
@@ -395,7 +392,7 @@ class ThreadReductions {
     };
     std::vector<Stmt> own = {begin, add};
     const std::vector<Stmt> shuffles = by_shuffles(reducer, parts, received, lanes, mask, block.name_hint, span);
-    own.insert(own.end(), shuffles.begin(), shuffles.end());
+    append_range(own, shuffles);
     const std::vector<Ref<Buffer>> registers = lanes == 1 ? parts : both(parts, received);
     if (warps == 1) {
       own.push_back(on_first_lane("_write", write_of(loads(parts, {i32(0)}))));
@@ -410,7 +407,7 @@ class ThreadReductions {
                                        span)};
       const std::vector<Stmt> more =
           by_shuffles(reducer, parts, received, warps, mask, block.name_hint + "_warps", span);
-      last.insert(last.end(), more.begin(), more.end());
+      append_range(last, more);
       const Stmt result = make<IfThenElse>({eq(self, i32(0)), write_of(loads(parts, {i32(0)})), {}});
       last.push_back(opaque(block.name_hint + "_write", result, span));
       // Registers of their own: what is allocated has one place.

@@ -1,6 +1,5 @@
 #include "lower/gpu/permuted_layout.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 #include "ir/build.h"
@@ -8,6 +7,7 @@
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
 #include "lower/gpu/kernel.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -116,9 +116,8 @@ class Permuter {
 
   std::vector<Expr> moved(const RowLayout& layout, const Ref<Buffer>& buffer, std::vector<Expr> indices,
                           const NodeRef& node) {
-    const bool is_same =
-        buffer == layout.buffer && indices.size() == buffer->shape.size() &&
-        std::all_of(indices.begin(), indices.end(), [](const Expr& e) { return e.dtype().is_scalar(); });
+    const bool is_same = buffer == layout.buffer && indices.size() == buffer->shape.size() &&
+                         all_of(indices, [](const Expr& e) { return e.dtype().is_scalar(); });
     if (!is_same) {
       fail(node, layout.buffer->name, "another view of it is accessed");
       return indices;

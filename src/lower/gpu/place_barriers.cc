@@ -15,7 +15,6 @@
 // The last part of plan_shared_memory.
 #include "lower/gpu/place_barriers.h"
 
-#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -31,6 +30,7 @@
 #include "lower/gpu/groups_in_flight.h"
 #include "lower/gpu/lane.h"
 #include "lower/gpu/team_conflicts.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -147,7 +147,7 @@ class Barriers {
         if (!lane.has_failed() && is_on.dtype().is_scalar()) found.back().conditions.push_back(is_on);
       }
       if (found.size() == static_cast<size_t>(lanes)) {
-        into.insert(into.end(), found.begin(), found.end());
+        append_range(into, found);
         return;
       }
       access.lane = 0;
@@ -293,7 +293,7 @@ class Barriers {
   /// Merges the accesses of another control-flow path, without duplicates.
   static void join(Accesses& into, const Accesses& other) {
     std::map<std::pair<const NodeBase*, int>, size_t> known;
-    for (size_t i = 0; i < into.size(); ++i) known.try_emplace({into[i].node.get(), into[i].lane}, i);
+    for (size_t i : indices_of(into)) known.try_emplace({into[i].node.get(), into[i].lane}, i);
     for (const TeamAccess& access : other) {
       auto [found, is_new] = known.try_emplace({access.node.get(), access.lane}, into.size());
       if (is_new) {
@@ -342,7 +342,7 @@ class Barriers {
     if (barrier_behind) {
       pending.clear();
     } else {
-      pending.insert(pending.end(), reads.begin(), reads.end());
+      append_range(pending, reads);
     }
   }
 
@@ -358,7 +358,7 @@ class Barriers {
     While copy = *loop;
     const Accesses reads = reads_of(copy.condition);
     const bool uniform = is_uniform(copy.condition);
-    pending.insert(pending.end(), reads.begin(), reads.end());
+    append_range(pending, reads);
     Accesses before = pending;
     const GroupsInFlight groups = groups_ = groups_around(loop->body, groups_);
     bool waits_behind = false;
@@ -419,7 +419,7 @@ class Barriers {
       if (waits_in_front) items.push_back(barrier(item.span()));
       if (waits_in_front || met) pending.clear();
       if (item.is<For>()) {
-        pending.insert(pending.end(), inside.begin(), inside.end());
+        append_range(pending, inside);
       } else {
         placed = place(item, pending);
       }
@@ -493,7 +493,7 @@ class Barriers {
         const auto running = running_behind(step->value);
         const bool nothing_arrives = running && groups_ && *groups_ <= *running;
         if (is_wait_for_copies(step->value) && !nothing_arrives) {
-          pending.insert(pending.end(), arriving_.begin(), arriving_.end());
+          append_range(pending, arriving_);
         }
         groups_ = groups_behind(s, groups_);
         return s;

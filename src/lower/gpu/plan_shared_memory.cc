@@ -27,6 +27,7 @@
 #include "lower/gpu/kernel.h"
 #include "lower/gpu/place_barriers.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -136,15 +137,15 @@ int64_t place(std::vector<Tile>& tiles) {
   for (Tile& tile : tiles) {
     if (tile.first >= 0) order.push_back(&tile);
   }
-  std::stable_sort(order.begin(), order.end(), [](const Tile* a, const Tile* b) { return a->bytes > b->bytes; });
+  std::ranges::stable_sort(order, [](const Tile* a, const Tile* b) { return a->bytes > b->bytes; });
   int64_t size = 0;
-  for (size_t i = 0; i < order.size(); ++i) {
+  for (size_t i : indices_of(order)) {
     Tile& tile = *order[i];
     std::vector<const Tile*> others;
     for (size_t j = 0; j < i; ++j) {
       if (order[j]->first <= tile.last && tile.first <= order[j]->last) others.push_back(order[j]);
     }
-    std::sort(others.begin(), others.end(), [](const Tile* a, const Tile* b) { return a->offset < b->offset; });
+    std::ranges::sort(others, [](const Tile* a, const Tile* b) { return a->offset < b->offset; });
     for (const Tile* other : others) {
       if (tile.offset + tile.bytes <= other->offset) break;
       int64_t behind = other->offset + other->bytes;
@@ -176,7 +177,7 @@ PassResult plan_shared_memory(const Ref<PrimFunc>& func, PassContext& context) {
   const DataType byte = DataType::uint(8);
   Ref<Buffer> arena = decl_buffer({i32(std::max<int64_t>(size, 1))}, byte, "arena", "shared");
   Stmt body = rewrite(kernel.body, [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
-    auto tile = std::find_if(tiles.begin(), tiles.end(), [&](const Tile& t) { return t.allocate == allocate; });
+    auto tile = find_if(tiles, [&](const Tile& t) { return t.allocate == allocate; });
     if (tile == tiles.end()) return r.descend(allocate);
     Stmt inside = r(allocate->body);
     Expr address = call(DataType::handle(), "tir.address_of", {load(arena, {i32(tile->offset)})});

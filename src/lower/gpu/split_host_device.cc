@@ -23,6 +23,7 @@
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -86,9 +87,9 @@ class KernelSplitter {
     Stmt body = nest.around(inner);
     std::vector<Ref<Var>> free;
     for_each_free_var(body, [&](const Ref<Var>& v) {
-      if (std::find(free.begin(), free.end(), v) == free.end()) free.push_back(v);
+      if (!is_contained(free, v)) free.push_back(v);
     });
-    std::stable_sort(free.begin(), free.end(), [](const Ref<Var>& a, const Ref<Var>& b) {
+    std::ranges::stable_sort(free, [](const Ref<Var>& a, const Ref<Var>& b) {
       if (a.dtype().is_handle() != b.dtype().is_handle()) return a.dtype().is_handle();
       return a->name_hint < b->name_hint;
     });
@@ -110,8 +111,7 @@ class KernelSplitter {
 
   /// A device of thousands of threads runs one of them: nobody bound loops, or nothing proves that these may be.
   void note_one_thread(const KernelLoops& nest, const Stmt& inner) {
-    bool one = std::all_of(nest.loops.begin(), nest.loops.end(),
-                           [](const Ref<For>& bound) { return is_const_int(bound->extent, 1); });
+    bool one = all_of(nest.loops, [](const Ref<For>& bound) { return is_const_int(bound->extent, 1); });
     Ref<For> repeated;
     visit(inner, [&](const Ref<For>& loop) {
       if (!repeated.defined() && !is_const_int(loop->extent, 1)) repeated = loop;
@@ -126,8 +126,7 @@ class KernelSplitter {
   std::string free_name() {
     std::string base = name_ + "_kernel", name = base;
     auto taken = [&] {
-      return module_->get(name).defined() ||
-             std::any_of(kernels_.begin(), kernels_.end(), [&](const auto& k) { return k.first == name; });
+      return module_->get(name).defined() || any_of(kernels_, [&](const auto& k) { return k.first == name; });
     };
     for (int number = 1; taken(); ++number) name = base + "_" + std::to_string(number);
     return name;

@@ -9,6 +9,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -104,7 +105,7 @@ std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& acc
   for (const Ref<For>& loop : threads_) start[loop->loop_var] = zero(loop->loop_var.dtype());
   auto inner_loop = [&](const Ref<Var>& v) -> const For* {
     auto found = loops_.find(v.get());
-    const bool is_inner = found != loops_.end() && std::find(around.begin(), around.end(), NodeRef(v)) == around.end();
+    const bool is_inner = found != loops_.end() && !is_contained(around, NodeRef(v));
     return is_inner ? &*found->second : nullptr;
   };
   visit(access.offset, [&](const Ref<Var>& v) {
@@ -143,7 +144,7 @@ std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& acc
 std::optional<TeamConflicts::Points> TeamConflicts::points(const TeamAccess& access, const Moving& moving,
                                                            int64_t most) {
   std::vector<Ref<For>> loops = threads_;
-  loops.insert(loops.end(), moving.inner.begin(), moving.inner.end());
+  append_range(loops, moving.inner);
   int64_t count = 1;
   for (const Ref<For>& loop : loops) {
     count *= std::max<int64_t>(*const_int(loop->extent), 0);
@@ -163,9 +164,7 @@ std::optional<TeamConflicts::Points> TeamConflicts::points(const TeamAccess& acc
       auto holds = analysis::evaluate(condition, values);
       return holds && *holds == 0;
     };
-    if (std::any_of(access.conditions.begin(), access.conditions.end(), is_false) ||
-        std::any_of(moving.conditions.begin(), moving.conditions.end(), is_false))
-      continue;
+    if (any_of(access.conditions, is_false) || any_of(moving.conditions, is_false)) continue;
     auto offset = analysis::evaluate(moving.offset, values);
     if (!offset) return std::nullopt;
     // Threads are the outermost digits.
@@ -215,7 +214,7 @@ std::vector<Ref<For>> TeamConflicts::shared_by(const TeamAccess& a, const TeamAc
   int64_t cases = 1;
   auto add = [&](const Ref<For>& loop) {
     const int64_t extent = const_int(loop->min) ? const_int(loop->extent).value_or(0) : 0;
-    const bool is_new = std::find(result.begin(), result.end(), loop) == result.end();
+    const bool is_new = !is_contained(result, loop);
     if (!is_new || extent < 1 || extent > kMostCases / cases) return;
     cases *= extent;
     result.push_back(loop);
@@ -226,12 +225,11 @@ std::vector<Ref<For>> TeamConflicts::shared_by(const TeamAccess& a, const TeamAc
         if (block->loop_var == v) add(block);
       }
       auto found = loops_.find(v.get());
-      const bool is_around = std::find(around.begin(), around.end(), NodeRef(v)) != around.end();
+      const bool is_around = is_contained(around, NodeRef(v));
       if (found != loops_.end() && is_around) add(found->second);
     });
   };
-  for (const TeamAccess* access : {&a, &b})
-    std::for_each(access->conditions.begin(), access->conditions.end(), add_all);
+  for (const TeamAccess* access : {&a, &b}) std::ranges::for_each(access->conditions, add_all);
   for (const TeamAccess* access : {&a, &b}) add_all(access->offset);
   return result;
 }
@@ -245,9 +243,8 @@ TeamConflicts::Answer TeamConflicts::compare(const TeamAccess& a, const TeamAcce
   const int64_t limit = most.value_or(kMostPoints);
   auto points_a = points(a, *moving_a, limit), points_b = points(b, *moving_b, limit);
   if (!points_a || !points_b) return Answer::kUndecided;
-  const bool found = std::any_of(distances.begin(), distances.end(), [&](int64_t distance) {
-    return share_bytes(*points_a, a.width, distance, *points_b, b.width);
-  });
+  const bool found = any_of(
+      distances, [&](int64_t distance) { return share_bytes(*points_a, a.width, distance, *points_b, b.width); });
   return found ? Answer::kMeet : Answer::kNever;
 }
 
@@ -259,7 +256,7 @@ bool TeamConflicts::share_bytes(const Points& a, int64_t width_a, int64_t distan
       if (!is_new && it->second != thread) it->second = -1;
     }
   }
-  return std::any_of(b.begin(), b.end(), [&](const auto& point) {
+  return any_of(b, [&](const auto& point) {
     for (int64_t byte = 0; byte < width_b; ++byte) {
       auto found = owners.find(point.first + byte);
       if (found != owners.end() && found->second != point.second) return true;

@@ -33,6 +33,7 @@
 #include "ir/warp_steps.h"
 #include "lower/gpu/kernel.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::lower {
@@ -77,7 +78,7 @@ class Kernel {
   }
 
   Axis* find(const ThreadAxis& axis) {
-    auto it = std::find_if(axes_.begin(), axes_.end(), [&](const Axis& a) { return a.axis == axis; });
+    auto it = find_if(axes_, [&](const Axis& a) { return a.axis == axis; });
     return it == axes_.end() ? nullptr : &*it;
   }
 
@@ -135,7 +136,7 @@ class Kernel {
 
   /// Blocks around threads, and z around y around x: neighbors along x are neighbors in memory most of the time.
   void order() {
-    std::sort(axes_.begin(), axes_.end(), [](const Axis& a, const Axis& b) {
+    std::ranges::sort(axes_, [](const Axis& a, const Axis& b) {
       if (a.axis.level != b.axis.level) return a.axis.level == ThreadAxis::Level::kBlock;
       return a.axis.dimension > b.axis.dimension;
     });
@@ -184,9 +185,8 @@ class Kernel {
 
   /// Whether the threads along x make up whole warps.
   bool fills_warps() const {
-    return std::any_of(axes_.begin(), axes_.end(), [](const Axis& a) {
-      return a.tag() == "threadIdx.x" && const_int(a.extent).value_or(1) % 32 == 0;
-    });
+    return any_of(axes_,
+                  [](const Axis& a) { return a.tag() == "threadIdx.x" && const_int(a.extent).value_or(1) % 32 == 0; });
   }
 
   /// Refuses a result of an atomic operation, which happens once, that other threads would have to have.
@@ -244,7 +244,7 @@ class Kernel {
     const MemoryScope& memory = memory_scope(scope);
     Expr first = bool_imm(true);
     for (const Axis& a : axes_) {
-      if (std::find(covered_.begin(), covered_.end(), a.axis) != covered_.end()) continue;
+      if (is_contained(covered_, a.axis)) continue;
       if (is_const_int(a.extent, 1) || !memory.is_shared_by(a.axis)) continue;
       first = logical_and(first, eq(a.v, zero(a.v.dtype())));
     }
@@ -284,8 +284,7 @@ class Kernel {
     }
     const std::string tag = "blockIdx.x";
     // The product of extents that are open may need 64 bits.
-    const bool is_open = std::any_of(of_blocks.begin(), of_blocks.end(),
-                                     [](const Axis* a) { return a && !const_int(a->extent).has_value(); });
+    const bool is_open = any_of(of_blocks, [](const Axis* a) { return a && !const_int(a->extent).has_value(); });
     const DataType type = is_open ? DataType::int_(64) : last->v.dtype();
     Ref<Var> all = var("block", type);
     Expr rest = all;

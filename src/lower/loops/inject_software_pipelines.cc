@@ -36,7 +36,7 @@
 #include "lower/gpu/kernel.h"
 #include "lower/loops/pipeline_plan.h"
 #include "lower/passes.h"
-#include "target/memory_scope.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -171,7 +171,7 @@ class Injector {
     auto slot = [&](const Versions& versions) { return floormod(iteration, versions.count); };
     auto indices = [&](const Versions& versions, const std::vector<Expr>& before) {
       std::vector<Expr> after = {cast(versions.buffer->shape[0].dtype(), slot(versions))};
-      after.insert(after.end(), before.begin(), before.end());
+      append_range(after, before);
       return after;
     };
     return rewrite(
@@ -227,9 +227,8 @@ class Injector {
     } else {
       for (size_t pointer : pointers.at) move(pointer, pointer + 1, pointers.counts_fragments);
     }
-    for (size_t i = 0; i < call->args.size(); ++i) {
-      const bool known =
-          (is_step && i == 0) || std::find(pointers.at.begin(), pointers.at.end(), i) != pointers.at.end();
+    for (size_t i : indices_of(call->args)) {
+      const bool known = (is_step && i == 0) || is_contained(pointers.at, i);
       if (!known && find(call->args[i])) fail_pointer(call);
     }
     return make<Call>(std::move(copy), call.span());
@@ -277,7 +276,7 @@ class Injector {
         if (running) ++*running;
         continue;
       }
-      const PipelineStep& step = plan.steps[static_cast<size_t>(event.step)];
+      const PipelineStep& step = plan.steps[event.step];
       Expr condition = runs(time, step.stage, loop->extent);
       if (!condition.defined() || is_false(condition)) continue;
       if (event.leaves && (!running || *running > *event.leaves)) {
@@ -285,7 +284,7 @@ class Injector {
         running = event.leaves;
       }
       const Expr iteration = analyzer_.simplify(time.at - step.stage);
-      Stmt s = renew_defs(substitute(steps[static_cast<size_t>(event.step)], {{loop->loop_var, iteration}}));
+      Stmt s = renew_defs(substitute(steps[event.step], {{loop->loop_var, iteration}}));
       if (!is_true(condition)) s = make<IfThenElse>({condition, s, {}}, s.span());
       if (event.is_async) s = make<AttrStmt>({i32(0), "async_scope", i32(1), s}, s.span());
       result.push_back(s);
@@ -308,8 +307,7 @@ class Injector {
     for (size_t number : order) {
       const PipelineStep& step = plan.steps[number];
       const bool is_async = async_ && step.is_async;
-      const bool waits = std::any_of(open.begin(), open.end(),
-                                     [&](size_t other) { return PipelinePlan::uses_result(step, plan.steps[other]); });
+      const bool waits = any_of(open, [&](size_t other) { return PipelinePlan::uses_result(step, plan.steps[other]); });
       if (!open.empty() && (!is_async || waits)) {
         ++count;
         open.clear();
@@ -338,12 +336,12 @@ class Injector {
       events_.push_back({-1});
       ++closed;
     };
-    for (size_t place = 0; place < order.size(); ++place) {
+    for (size_t place : indices_of(order)) {
       const size_t number = order[place];
       const bool ends = place > 0 && group_of[order[place - 1]] >= 0 && group_of[number] != group_of[order[place - 1]];
       if (ends) close();
       std::optional<int64_t> allowed;
-      for (size_t other = 0; other < plan.steps.size(); ++other) {
+      for (size_t other : indices_of(plan.steps)) {
         if (group_of[other] < 0 || other == number) continue;
         if (!PipelinePlan::uses_result(plan.steps[number], plan.steps[other])) continue;
         // Before the copy of the iteration, another one may have used the same memory, and has waited for it.
@@ -359,10 +357,9 @@ class Injector {
 
   /// Whether all elements that the step writes belong to one iteration.
   static bool is_own(const PipelinePlan& plan, const PipelineStep& step) {
-    return step.access.opaque.empty() &&
-           std::all_of(step.access.writes.begin(), step.access.writes.end(), [&](const Ref<BufferRegion>& region) {
-             return std::any_of(plan.buffers.begin(), plan.buffers.end(),
-                                [&](const PipelineBuffer& own) { return own.buffer->data == region->buffer->data; });
+    return step.access.opaque.empty() && all_of(step.access.writes, [&](const Ref<BufferRegion>& region) {
+             return any_of(plan.buffers,
+                           [&](const PipelineBuffer& own) { return own.buffer->data == region->buffer->data; });
            });
   }
 
@@ -427,8 +424,7 @@ class Injector {
 
   /// Whether copies go to memory that statements behind the loop may read.
   bool writes_shared_copies(const PipelinePlan& plan) const {
-    return async_ && std::any_of(plan.steps.begin(), plan.steps.end(),
-                                 [&](const PipelineStep& step) { return step.is_async && !is_own(plan, step); });
+    return async_ && any_of(plan.steps, [&](const PipelineStep& step) { return step.is_async && !is_own(plan, step); });
   }
 
   Fragments fragments_;

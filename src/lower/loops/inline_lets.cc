@@ -13,7 +13,6 @@
 // Ensures    no variable stands for small integer arithmetic of loop variables and sizes
 // Placement  before peel_edges, which looks for clamped indices
 #include "ir/build.h"
-#include "ir/op.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/loops/index_variables.h"

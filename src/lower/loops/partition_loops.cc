@@ -29,6 +29,7 @@
 #include "lower/loops/cut_loops.h"
 #include "lower/passes.h"
 #include "lower/vector/vector_math.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -239,7 +240,7 @@ class Partitioner : private LoopCutter {
       Expr remainder = bool_imm(true);
       bool dropped = false;
       for (const Expr& part : conjuncts(branch->condition)) {
-        bool known = std::find(atoms.begin(), atoms.end(), part) != atoms.end();
+        bool known = is_contained(atoms, part);
         dropped |= known;
         if (!known) remainder = logical_and(remainder, part);
       }

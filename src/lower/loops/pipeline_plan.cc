@@ -8,9 +8,9 @@
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/refuse_at.h"
-#include "ir/regions.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -55,9 +55,7 @@ struct PipelineBody {
   }
 
  private:
-  void enter(const Block& block) {
-    buffers.insert(buffers.end(), block.alloc_buffers.begin(), block.alloc_buffers.end());
-  }
+  void enter(const Block& block) { append_range(buffers, block.alloc_buffers); }
 };
 
 std::optional<std::vector<int64_t>> numbers(const NodeRef& annotation) {
@@ -101,7 +99,7 @@ class PipelinePlanner {
     auto is_doubled = [&](const Ref<Buffer>& buffer) { return twice.contains(buffer); };
     const bool has_stages = loop_->annotations.has(kPipelineStage);
     const bool is_serial = loop_->kind == ForKind::kSerial || loop_->kind == ForKind::kUnrolled;
-    if (!has_stages && (!is_serial || std::none_of(body.buffers.begin(), body.buffers.end(), is_doubled))) {
+    if (!has_stages && (!is_serial || none_of(body.buffers, is_doubled))) {
       return std::optional<PipelinePlan>();
     }
     TW_RETURN_IF_ERROR(read(body));
@@ -155,12 +153,12 @@ class PipelinePlanner {
       if (stage < 0 || stage > kMostStages) return wrong_list("has a stage " + std::to_string(stage));
     }
     std::vector<int64_t> places = order;
-    std::sort(places.begin(), places.end());
-    if (std::adjacent_find(places.begin(), places.end()) != places.end()) {
+    std::ranges::sort(places);
+    if (std::ranges::adjacent_find(places) != places.end()) {
       return wrong_list("has two statements at one place of the order");
     }
     for (int64_t stage : async) {
-      if (std::find(stages.begin(), stages.end(), stage) == stages.end()) {
+      if (!is_contained(stages, stage)) {
         return wrong_list("has no statement in the asynchronous stage " + std::to_string(stage));
       }
     }
@@ -208,7 +206,7 @@ class PipelinePlanner {
     if (a.buffer->data != b.buffer->data) return false;
     if (a.buffer != b.buffer || a.region.size() != b.region.size()) return true;
     const Expr later = loop_->loop_var + distance;
-    for (size_t d = 0; d < a.region.size(); ++d) {
+    for (size_t d : indices_of(a.region)) {
       if (!is_fixed(*a.region[d]) || !is_fixed(*b.region[d])) continue;
       const Expr &start = a.region[d]->min, &extent = a.region[d]->extent;
       const Expr other = substitute(b.region[d]->min, {{loop_->loop_var, later}});
@@ -219,20 +217,18 @@ class PipelinePlanner {
   }
 
   bool may_meet(const Regions& a, const Regions& b, const NodeRef& data, int64_t distance) {
-    return std::any_of(a.begin(), a.end(), [&](const Ref<BufferRegion>& one) {
-      return one->buffer->data == data && std::any_of(b.begin(), b.end(), [&](const Ref<BufferRegion>& other) {
-               return may_meet(*one, *other, distance);
-             });
+    return any_of(a, [&](const Ref<BufferRegion>& one) {
+      return one->buffer->data == data &&
+             any_of(b, [&](const Ref<BufferRegion>& other) { return may_meet(*one, *other, distance); });
     });
   }
 
   static bool points_to(const PipelineStep& step, const NodeRef& data) {
-    return std::find(step.access.opaque.begin(), step.access.opaque.end(), data) != step.access.opaque.end();
+    return is_contained(step.access.opaque, data);
   }
   static bool touches(const PipelineStep& step, const NodeRef& data) {
     auto names = [&](const Ref<BufferRegion>& region) { return region->buffer->data == data; };
-    return points_to(step, data) || std::any_of(step.access.reads.begin(), step.access.reads.end(), names) ||
-           std::any_of(step.access.writes.begin(), step.access.writes.end(), names);
+    return points_to(step, data) || any_of(step.access.reads, names) || any_of(step.access.writes, names);
   }
 
   /// Whether the order of what `a` does in one iteration and `b` does `distance` later matters.
@@ -252,7 +248,7 @@ class PipelinePlanner {
   std::vector<NodeRef> memory() const {
     std::vector<NodeRef> found;
     auto add = [&](const NodeRef& data) {
-      if (std::find(found.begin(), found.end(), data) == found.end()) found.push_back(data);
+      if (!is_contained(found, data)) found.push_back(data);
     };
     for (const PipelineStep& step : plan_.steps) {
       for (const Regions* regions : {&step.access.reads, &step.access.writes}) {
@@ -266,8 +262,8 @@ class PipelinePlanner {
   /// Steps that conflict keep their order: of buffers of one iteration in that iteration, of others in all of them.
   Status check_order(const std::unordered_set<NodeRef>& own) {
     for (const NodeRef& data : memory()) {
-      for (size_t i = 0; i < plan_.steps.size(); ++i) {
-        for (size_t j = 0; j < plan_.steps.size(); ++j) {
+      for (size_t i : indices_of(plan_.steps)) {
+        for (size_t j : indices_of(plan_.steps)) {
           const PipelineStep &a = plan_.steps[i], &b = plan_.steps[j];
           const int64_t most = own.contains(data) ? 0 : last_;
           for (int64_t distance = i < j ? 0 : 1; distance <= most; ++distance) {
@@ -321,7 +317,7 @@ class PipelinePlanner {
 Ref<Buffer> doubled_buffer(const Block& block) {
   const IntImm* number = block.annotations.get(kDoubleBuffer).as<IntImm>();
   if (!number || number->value < 0 || number->value >= static_cast<int64_t>(block.writes.size())) return {};
-  return block.writes[static_cast<size_t>(number->value)]->buffer;
+  return block.writes[number->value]->buffer;
 }
 
 analysis::BlockAccess accesses_of(const Stmt& s, const std::vector<Def<Buffer>>& own) {
@@ -330,7 +326,7 @@ analysis::BlockAccess accesses_of(const Stmt& s, const std::vector<Def<Buffer>>&
   block.body = rewrite(s, [&](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
     const Block& inner = *realize->block;
     if (!is_trivial(*realize) || !inner.reads.empty() || !inner.writes.empty()) return r.descend(realize);
-    block.alloc_buffers.insert(block.alloc_buffers.end(), inner.alloc_buffers.begin(), inner.alloc_buffers.end());
+    append_range(block.alloc_buffers, inner.alloc_buffers);
     return r(inner.body);
   });
   return analysis::block_access_region(make<Block>(std::move(block)));
@@ -339,7 +335,7 @@ analysis::BlockAccess accesses_of(const Stmt& s, const std::vector<Def<Buffer>>&
 std::vector<size_t> PipelinePlan::by_order() const {
   std::vector<size_t> result(steps.size());
   std::iota(result.begin(), result.end(), size_t{0});
-  std::sort(result.begin(), result.end(), [&](size_t a, size_t b) { return steps[a].order < steps[b].order; });
+  std::ranges::sort(result, [&](size_t a, size_t b) { return steps[a].order < steps[b].order; });
   return result;
 }
 
@@ -347,13 +343,11 @@ bool PipelinePlan::uses_result(const PipelineStep& later, const PipelineStep& ea
   auto touches = [&](const NodeRef& data) {
     auto names = [&](const Ref<BufferRegion>& region) { return region->buffer->data == data; };
     const analysis::BlockAccess& access = later.access;
-    return std::find(access.opaque.begin(), access.opaque.end(), data) != access.opaque.end() ||
-           std::any_of(access.reads.begin(), access.reads.end(), names) ||
-           std::any_of(access.writes.begin(), access.writes.end(), names);
+    return is_contained(access.opaque, data) || any_of(access.reads, names) || any_of(access.writes, names);
   };
-  return std::any_of(earlier.access.writes.begin(), earlier.access.writes.end(),
-                     [&](const Ref<BufferRegion>& region) { return touches(region->buffer->data); }) ||
-         std::any_of(earlier.access.opaque.begin(), earlier.access.opaque.end(), touches);
+  return any_of(earlier.access.writes,
+                [&](const Ref<BufferRegion>& region) { return touches(region->buffer->data); }) ||
+         any_of(earlier.access.opaque, touches);
 }
 
 Result<std::optional<PipelinePlan>> plan_pipeline(const Ref<For>& loop, arith::Analyzer& analyzer) {

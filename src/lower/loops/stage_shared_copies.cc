@@ -15,7 +15,6 @@
 // Ensures    no block has the annotation. A block that is more than one store, or whose loops have no constant extents,
 //            stays as it is
 // Placement  before inject_software_pipelines, whose lists count both parts
-#include <algorithm>
 
 #include "analysis/block_access_region.h"
 #include "ir/build.h"
@@ -25,6 +24,7 @@
 #include "lower/gpu/kernel.h"
 #include "lower/loops/pipeline_plan.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -48,7 +48,7 @@ struct Copy {
     copy.realize = s.cast<BlockRealize>();
     copy.store = Stmt(realize->block->body).cast<BufferStore>();
     const bool is_plain = realize->block->alloc_buffers.empty() && !copy.store->predicate.defined() &&
-                          std::all_of(copy.loops.begin(), copy.loops.end(), [](const Ref<For>& loop) {
+                          all_of(copy.loops, [](const Ref<For>& loop) {
                             return is_bound(*loop) || (const_int(loop->extent) && const_int(loop->min));
                           });
     return is_plain ? std::optional(std::move(copy)) : std::nullopt;
@@ -82,7 +82,7 @@ struct Copy {
     };
     auto is_own = [&](const Ref<For>& loop) {
       const std::string tag = is_bound(*loop) ? loop->thread_binding->thread_tag : "";
-      return !tag.empty() && std::find(tags.begin(), tags.end(), tag) == tags.end();
+      return !tag.empty() && !is_contained(tags, tag);
     };
     Ref<For> lanes;
     for (const Ref<For>& loop : loops) {

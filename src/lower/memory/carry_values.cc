@@ -29,6 +29,7 @@
 #include "ir/traverse.h"
 #include "lower/passes.h"
 #include "lower/vector/lane_independence.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -159,7 +160,7 @@ class Carrier {
   bool is_alone(const Stream& stream) {
     if (escaped_.contains(stream.buffer->data)) return false;
     const bool is_private = memory_.own.contains(stream.buffer->data);
-    return std::all_of(stores_.begin(), stores_.end(), [&](const BufferStore* store) {
+    return all_of(stores_, [&](const BufferStore* store) {
       if (store->buffer->data != stream.buffer->data) return is_private || is_local(*store->buffer);
       if (store->buffer != stream.buffer) return false;
       const bool is_its_own = certain_.contains(store) && stream_of(*store) == &stream;
@@ -282,7 +283,7 @@ class Carrier {
     }
     For copy = *loop_;
     std::vector<Stmt> body{with_registers(loop_->body)};
-    body.insert(body.end(), after.begin(), after.end());
+    append_range(body, after);
     copy.body = seq(std::move(body));
     before.push_back(make<For>(std::move(copy), loop_.span()));
     Stmt all = seq(std::move(before));

@@ -24,6 +24,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -81,9 +82,9 @@ class RegionCollector {
       small_.assume(ge(e, zero(e.dtype())));
       small_.assume(le(e, constant(e.dtype(), 1 << 20)));
     };
-    std::for_each(func.params.begin(), func.params.end(), limit);
+    std::ranges::for_each(func.params, limit);
     for (const auto& [param, buffer] : func.buffer_map) {
-      for (const auto* part : {&buffer->shape, &buffer->strides}) std::for_each(part->begin(), part->end(), limit);
+      for (const auto* part : {&buffer->shape, &buffer->strides}) std::ranges::for_each(*part, limit);
     }
   }
   /// The bound of (n + 3) // 4, for example, says nothing about the program, only about the type of n.
@@ -191,7 +192,7 @@ class RegionCollector {
     if (write < 0 || write >= static_cast<int64_t>(block.writes.size())) {
       return "it has no write " + std::to_string(write);
     }
-    const Ref<Buffer>& buffer = block.writes[static_cast<size_t>(write)]->buffer;
+    const Ref<Buffer>& buffer = block.writes[write]->buffer;
     if (dimension < 0 || dimension >= static_cast<int64_t>(buffer->shape.size())) {
       return "'" + buffer->name + "' has no dimension " + std::to_string(dimension);
     }
@@ -219,7 +220,7 @@ class RegionCollector {
     Layout layout;
     Buffer after = *buffer;
     bool changed = false;
-    for (size_t d = 0; d < buffer->shape.size(); ++d) {
+    for (size_t d : indices_of(buffer->shape)) {
       Expr start = analyzer_.simplify(region[d]->min);
       Expr extent = upper_bound(analyzer_.simplify(region[d]->extent), buffer->shape[d]);
       if (const IntSet& set = candidate.touched[d]; whole_tile && set.is_bounded()) {
@@ -332,7 +333,7 @@ class Shifter {
           const Layout* layout = find(region->buffer);
           if (!layout) return inner;
           BufferRegion copy{layout->buffer, inner->region};
-          for (size_t d = 0; d < copy.region.size(); ++d) {
+          for (size_t d : indices_of(copy.region)) {
             copy.region[d] = range(analyzer_.simplify(copy.region[d]->min - layout->start[d]), copy.region[d]->extent);
           }
           return make<BufferRegion>(std::move(copy));
@@ -361,11 +362,11 @@ class Shifter {
   /// and are not proved to be in a smaller region.
   template <class Regions>
   void declare_whole(const Regions& before, Regions& after) {
-    for (size_t i = 0; i < before.size(); ++i) {
+    for (size_t i : indices_of(before)) {
       const Layout* layout = find(before[i]->buffer);
       if (!layout) continue;
       BufferRegion whole = *after[i];
-      for (size_t d = 0; d < whole.region.size(); ++d) {
+      for (size_t d : indices_of(whole.region)) {
         const Range& was = *before[i]->region[d];
         const bool is_whole = analyzer_.can_prove_equal(was.min, zero(was.min.dtype())) &&
                               analyzer_.can_prove_equal(was.extent, before[i]->buffer->shape[d]);
@@ -377,7 +378,7 @@ class Shifter {
   }
   std::vector<Expr> shift(const Layout& layout, const std::vector<Expr>& indices) {
     std::vector<Expr> result;
-    for (size_t d = 0; d < indices.size(); ++d) {
+    for (size_t d : indices_of(indices)) {
       const Ramp* ramp = indices[d].as<Ramp>();
       if (ramp) {
         Expr base = analyzer_.simplify(ramp->base - layout.start[d]);

@@ -12,6 +12,7 @@
 #include "ir/strides.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -31,7 +32,7 @@ Expr flat_extent(const std::vector<Expr>& shape) {
 /// constant beyond int32.
 Expr span_of(const Buffer& buffer) {
   Expr in_32_bits = i32(1), in_64_bits = i64(1);
-  for (size_t d = 0; d < buffer.shape.size(); ++d) {
+  for (size_t d : indices_of(buffer.shape)) {
     if (is_const_int(buffer.shape[d], 0)) return i32(0);
     Expr steps = buffer.shape[d] - one(buffer.shape[d].dtype());
     in_32_bits = in_32_bits + steps * buffer.strides[d];
@@ -65,7 +66,7 @@ Expr scalar_offset(const Buffer& buffer, const std::vector<Expr>& indices) {
   bool huge = flat_extent(buffer.shape).dtype() == DataType::int_(64);
   auto as_index = [&](const Expr& e) { return huge ? cast(DataType::int_(64), e) : with_sign(e); };
   Expr sum;
-  for (size_t d = 0; d < indices.size(); ++d) {
+  for (size_t d : indices_of(indices)) {
     Expr index = as_index(indices[d]);
     if (!buffer.strides.empty()) {
       Expr part = index * as_index(buffer.strides[d]);

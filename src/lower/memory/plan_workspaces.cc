@@ -20,6 +20,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -93,7 +94,7 @@ class Planner {
       if (bytes > 0) return slot.bytes > 0;
       return slot.bytes == 0 && slot.dtype == allocate->dtype && same_expr(slot.extent, allocate->extents[0]);
     };
-    for (size_t i = 0; i < slots_.size(); ++i) {
+    for (size_t i : indices_of(slots_)) {
       if (slots_[i].scope == scope && fits(slots_[i]) && !held_.count(slots_[i].data)) {
         index = i;
         break;

@@ -27,6 +27,7 @@
 #include "ir/traverse.h"
 #include "lower/passes.h"
 #include "lower/vector/lane_independence.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -60,7 +61,7 @@ class LoopPromotion {
       accumulators_.push_back({store, {}});
       before.pop_back();
     }
-    std::reverse(accumulators_.begin(), accumulators_.end());
+    std::ranges::reverse(accumulators_);
     if (!accumulators_.empty() && !is_alone()) give_back(before);
   }
 
@@ -75,7 +76,7 @@ class LoopPromotion {
       stores.push_back(make<BufferStore>({each.init->buffer, load(each.value, {i32(0)}), each.init->indices, {}}));
     }
     all.push_back(in_registers());
-    all.insert(all.end(), stores.begin(), stores.end());
+    append_range(all, stores);
     Stmt made = seq(std::move(all));
     for (const Accumulator& each : accumulators_) {
       Stmt declared = make<DeclBuffer>({each.value, made});
@@ -97,12 +98,11 @@ class LoopPromotion {
     visit(index, [&](const Ref<BufferLoad>&) { is_fixed = false; });
     visit(store.value, [&](const Ref<BufferLoad>& load) { is_fixed &= load->buffer->data != store.buffer->data; });
     return is_fixed && is_updated(store) &&
-           std::all_of(accumulators_.begin(), accumulators_.end(),
-                       [&](const Accumulator& other) { return are_apart(store, *other.init); });
+           all_of(accumulators_, [&](const Accumulator& other) { return are_apart(store, *other.init); });
   }
 
   bool is_updated(const BufferStore& init) const {
-    return std::any_of(updates_.begin(), updates_.end(), [&](const Ref<BufferStore>& store) {
+    return any_of(updates_, [&](const Ref<BufferStore>& store) {
       return store->buffer == init.buffer && store->indices.size() == 1 &&
              same_expr(store->indices[0], init.indices[0]);
     });
@@ -140,8 +140,7 @@ class LoopPromotion {
   }
 
   bool is_promoted(const NodeRef& data) const {
-    return std::any_of(accumulators_.begin(), accumulators_.end(),
-                       [&](const Accumulator& each) { return each.init->buffer->data == data; });
+    return any_of(accumulators_, [&](const Accumulator& each) { return each.init->buffer->data == data; });
   }
 
   /// Whether the loop uses the memory of the elements by their indices only.

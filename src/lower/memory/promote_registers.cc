@@ -25,6 +25,7 @@
 #include "ir/traverse.h"
 #include "lower/passes.h"
 #include "lower/vector/vector_math.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -146,7 +147,7 @@ class Promoter {
     collect(body);
     visit(body, [&](const Ref<Allocate>& allocate, Visitor& v) {
       LocalBuffer* local = find(allocate->buffer_var);
-      if (local && std::any_of(local->looks.begin(), local->looks.end(), has_predicate)) {
+      if (local && any_of(local->looks, has_predicate)) {
         local->inside = variables_of(allocate->body);
       }
       v.descend(allocate);
@@ -248,7 +249,7 @@ class Promoter {
     Promotion report{context_.function, local.name, local.problem.empty(), 0, local.problem, local.where};
     if (local.problem.empty()) {
       std::vector<Span> spans = local.spans;
-      std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+      std::ranges::sort(spans, [](const Span& a, const Span& b) {
         return a.lanes != b.lanes ? a.lanes > b.lanes : a.start < b.start;
       });
       std::map<int64_t, int> slots;  // start -> lanes, disjoint

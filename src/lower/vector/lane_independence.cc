@@ -180,8 +180,8 @@ bool LaneAccesses::all_differ(const Expr& index) {
     if (!distance) return false;
     distances.push_back(*distance);
   }
-  std::sort(distances.begin(), distances.end());
-  return std::adjacent_find(distances.begin(), distances.end()) == distances.end();
+  std::ranges::sort(distances);
+  return std::ranges::adjacent_find(distances) == distances.end();
 }
 
 /// No element belongs to `a` in one lane and to `b` in another one.

@@ -28,6 +28,7 @@
 #include "lower/vector/join_lanes.h"
 #include "lower/vector/lane_independence.h"
 #include "lower/vector/vector_math.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -153,7 +154,7 @@ class Turner {
   /// A few small numbers of each row as one word, as vectorize_loops makes them.
   std::optional<Crossed> words_of_rows(const Ref<Shuffle>& shuffle, const For& loop) {
     Crossed crossed{shuffle, {}, {}};
-    for (size_t row = 0; row < shuffle->vectors.size(); ++row) {
+    for (size_t row : indices_of(shuffle->vectors)) {
       const Call* word = shuffle->vectors[row].as<Call>();
       if (!word || intrinsic_of(*word) != Intrinsic::k_reinterpret || !word->dtype.is_scalar()) return {};
       const BufferLoad* load = word->args[0].as<BufferLoad>();

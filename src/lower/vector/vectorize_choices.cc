@@ -40,6 +40,7 @@
 #include "lower/vector/join_lanes.h"
 #include "lower/vector/lane_independence.h"
 #include "lower/vector/vector_math.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -100,9 +101,8 @@ class Match {
   bool take_lets(Stmt body) {
     VarMap values;
     while (const LetStmt* let = body.as<LetStmt>()) {
-      bool first = std::none_of(values.begin(), values.end(), [&](const auto& known) {
-        return uses_var(let->value, known.first.template cast<Var>());
-      });
+      bool first =
+          none_of(values, [&](const auto& known) { return uses_var(let->value, known.first.template cast<Var>()); });
       if (!first) return false;
       values[let->var] = let->value;
       body = let->body;

@@ -29,6 +29,7 @@
 #include "lower/passes.h"
 #include "lower/vector/lane_independence.h"
 #include "lower/vector/vector_math.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -95,7 +96,7 @@ class LaneSpreader {
   }
 
   bool is_touched(const BufferLoad& load) const {
-    return std::any_of(touched_.begin(), touched_.end(), [&](const auto& known) {
+    return any_of(touched_, [&](const auto& known) {
       return known.first == load.buffer && same_expr(known.second, load.indices[0]);
     });
   }
@@ -213,9 +214,9 @@ class LaneSpreader {
       if (!place) return {};
       places.push_back(*place);
     }
-    int64_t least = *std::min_element(places.begin(), places.end());
+    int64_t least = *std::ranges::min_element(places);
     Expr base;
-    for (size_t k = 0; k < places.size(); ++k) {
+    for (size_t k : indices_of(places)) {
       auto place = static_cast<size_t>(places[k] - least);
       if (place >= values.size() || values[place].defined()) return {};
       const BufferStore& next = *stmts[first + k].as<BufferStore>();
@@ -243,7 +244,7 @@ class LaneSpreader {
     if (first && first->buffer->dtype.bits % 8 != 0) return {};
     if (bits != 16 && bits != 32 && bits != 64) return {};
     for (int k = 1; k < group; ++k) {
-      const BufferLoad* next = values[static_cast<size_t>(k)].as<BufferLoad>();
+      const BufferLoad* next = values[k].as<BufferLoad>();
       const Ramp* index = next && !next->predicate.defined() ? next->indices[0].as<Ramp>() : nullptr;
       if (!index || next->buffer != first->buffer || !analyzer_.can_prove_equal(index->base, rows->base + k) ||
           !analyzer_.can_prove_equal(index->stride, rows->stride)) {

@@ -27,6 +27,7 @@
 #include "lower/passes.h"
 #include "lower/vector/lane_independence.h"
 #include "lower/vector/vector_math.h"
+#include "support/ranges.h"
 #include "target/machine_model.h"
 
 namespace tilewright::lower {
@@ -208,7 +209,7 @@ class Body {
     }
     bool lazy = intrinsic == Intrinsic::k_if_then_else;
     add(lazy || intrinsic == Intrinsic::k_likely ? 1 : intrinsic_row(intrinsic).elementary ? kElementary : 2);
-    for (size_t i = 0; i < call.args.size(); ++i) {
+    for (size_t i : indices_of(call.args)) {
       conditional_ += lazy && i > 0;
       check(Expr(call.args[i]));
       conditional_ -= lazy && i > 0;
@@ -386,7 +387,7 @@ class PlainLoopVectorizer {
     Body body(apart, accesses, context_.target);
     if (!body.obstacle.empty()) return body.obstacle;
     narrow_ = body.gathers_apart;
-    bool stores = std::any_of(accesses.all().begin(), accesses.all().end(), [](auto& a) { return a.writes; });
+    bool stores = any_of(accesses.all(), [](auto& a) { return a.writes; });
     if (!stores) return "it stores nothing";
     if (std::string found = accesses.obstacle(); !found.empty()) return found;
     double trips = extent ? static_cast<double>(*extent) : kUnknownTrips;

@@ -23,7 +23,6 @@
 // Placement  before split_vector_loops, which would cut what is counted in whole vectors here
 #include <algorithm>
 
-#include "arith/int_set.h"
 #include "ir/build.h"
 #include "ir/conjunction.h"
 #include "ir/substitute.h"
@@ -35,6 +34,7 @@
 #include "lower/vector/lane_independence.h"
 #include "lower/vector/vector_math.h"
 #include "lower/x86/form_dot_products.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -177,7 +177,7 @@ class LanesOfReductions : private LoopContext {
     if (!is_alone(path_[level].stmt, step, private_, trusted)) return false;
     std::vector<Stmt> chain;
     for (size_t i = level; i < path_.size(); ++i) chain.push_back(path_[i].stmt);
-    chain.insert(chain.end(), reduction.inside.begin(), reduction.inside.end());
+    append_range(chain, reduction.inside);
     chain.push_back(reduction.store);
     reduction.tile.clear();
     reduction.guards.clear();
@@ -352,7 +352,7 @@ class LanesOfReductions : private LoopContext {
     const For* loop = path_[at].stmt.as<For>();
     if (!loop || loop->kind != ForKind::kSerial || !loop->annotations.empty()) return {};
     auto extent = const_int(loop->extent);
-    bool reduces = std::all_of(found.begin(), found.end(), [&](const Reduction& reduction) {
+    bool reduces = all_of(found, [&](const Reduction& reduction) {
       return reduction.level <= at && !uses_var(reduction.store->indices[0], loop->loop_var);
     });
     if (!extent || *extent < 2 || !reduces) return {};

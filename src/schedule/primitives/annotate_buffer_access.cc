@@ -13,15 +13,15 @@
 //           P2 the kind of region is "read" or "write"
 //           P3 there is one index or one range for each dimension, of the block's axes
 //           P4 no access is provably outside the region
-#include <algorithm>
 
+#include "schedule/primitives/annotate_buffer_access.h"
 #include "analysis/verify_accesses.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "schedule/cache.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
-#include "schedule/primitives/annotate_buffer_access.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -30,7 +30,7 @@ namespace {
 NodeRef with_position(const NodeRef& known, int64_t position) {
   List list;
   if (const List* old = known.as<List>()) list = *old;
-  bool there = std::any_of(list.items.begin(), list.items.end(), [&](const NodeRef& item) {
+  bool there = any_of(list.items, [&](const NodeRef& item) {
     const IntImm* number = item.as<IntImm>();
     return number && number->value == position;
   });
@@ -62,7 +62,7 @@ Result<Plan> plan(const State& state, const AnnotateBufferAccess& step) {
                   {block.node()}, "give an index or a pair (start, end) for each dimension");
   }
   VarMap values;
-  for (size_t i = 0; i < axes.size(); ++i) {
+  for (size_t i : indices_of(axes)) {
     values[map.initial_indices[i]] = cast(map.initial_indices[i].dtype(), Expr(axes[i]->var));
   }
   arith::Analyzer analyzer;

@@ -45,6 +45,7 @@
 #include "schedule/inits.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/blockize.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -56,9 +57,8 @@ struct OuterAxes {
 };
 
 bool uses_loop(const Expr& e, const arith::IterDomains& loops) {
-  return uses_any_var(e, [&](const Ref<Var>& v) {
-    return std::any_of(loops.begin(), loops.end(), [&](const auto& loop) { return loop.first == v; });
-  });
+  return uses_any_var(
+      e, [&](const Ref<Var>& v) { return any_of(loops, [&](const auto& loop) { return loop.first == v; }); });
 }
 
 /// One block with the loops that will be inside of the new block around it.
@@ -82,7 +82,7 @@ class Division {
   /// Divides axes and condition. `shared`: axes of the new block that another block already needs.
   Status run(OuterAxes& shared) {
     const BlockRealize& realize = *tree_.realize_at(block_);
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       TW_RETURN_IF_ERROR(divide(realize.block->iter_vars[i], realize.iter_values[i], i, shared));
     }
     TW_RETURN_IF_ERROR(divide_condition(realize.predicate));
@@ -99,8 +99,8 @@ class Division {
       // A block without an init also reads the accumulator, which comes first.
       Regions reads = inner.writes;
       for (const Ref<BufferRegion>& read : inner.reads) {
-        bool written = std::any_of(inner.writes.begin(), inner.writes.end(),
-                                   [&](const Ref<BufferRegion>& write) { return write->buffer == read->buffer; });
+        bool written =
+            any_of(inner.writes, [&](const Ref<BufferRegion>& write) { return write->buffer == read->buffer; });
         if (!written) reads.push_back(read);
       }
       inner.reads = std::move(reads);
@@ -124,7 +124,7 @@ class Division {
     std::vector<Ref<For>> reducing;
     for (int at : inner_loops_) {
       bool spatial = false;
-      for (size_t i = 0; i < inner_axes_.size(); ++i) {
+      for (size_t i : indices_of(inner_axes_)) {
         spatial |= analysis::is_data_parallel(inner_axes_[i]) && uses_var(inner_values_[i], tree_.for_at(at).loop_var);
       }
       if (spatial) {
@@ -138,7 +138,7 @@ class Division {
     Block init;
     VarMap axes, loop_vars;
     std::vector<Expr> values;
-    for (size_t i = 0; i < inner_axes_.size(); ++i) {
+    for (size_t i : indices_of(inner_axes_)) {
       if (!analysis::is_data_parallel(inner_axes_[i])) continue;
       IterVar copy = *inner_axes_[i];
       std::string name = copy.var->name_hint;
@@ -208,8 +208,8 @@ class Division {
   Expr simple(const Expr& e) {
     if (!e.dtype().is_scalar() || !e.dtype().is_integral()) return e;
     bool mine = uses_any_var(e, [&](const Ref<Var>& v) {
-      return std::any_of(inner_axes_.begin(), inner_axes_.end(), [&](const auto& axis) { return axis->var == v; }) ||
-             std::any_of(outer_axes_.begin(), outer_axes_.end(), [&](const auto& axis) { return axis->var == v; });
+      return any_of(inner_axes_, [&](const auto& axis) { return axis->var == v; }) ||
+             any_of(outer_axes_, [&](const auto& axis) { return axis->var == v; });
     });
     return mine || !uses_any_var(e, [](const Ref<Var>&) { return true; }) ? plain_.simplify(e) : e;
   }
@@ -275,7 +275,7 @@ class Division {
       return Ok{};
     }
     arith::IterDomains inputs = outer_;
-    inputs.insert(inputs.end(), inner_.begin(), inner_.end());
+    append_range(inputs, inner_);
     VarMap starts, inner_starts, outer_starts;
     for (const auto& [v, range] : inputs) starts[v] = range->min;
     for (const auto& [v, range] : inner_) inner_starts[v] = range->min;
@@ -326,9 +326,8 @@ class Division {
       if (!is_const_int(range->extent, 1)) analyzer.bind(v, range);
     }
     Expr result = analyzer.simplify(e);
-    bool names = uses_any_var(result, [&](const Ref<Var>& v) {
-      return std::any_of(units_.begin(), units_.end(), [&](const Ref<Var>& unit) { return unit == v; });
-    });
+    bool names = uses_any_var(
+        result, [&](const Ref<Var>& v) { return any_of(units_, [&](const Ref<Var>& unit) { return unit == v; }); });
     return names && !analysis::may_divide_by_zero(result, analyzer) ? result : otherwise;
   }
 
@@ -371,7 +370,7 @@ class Division {
     arith::Analyzer analyzer;
     analysis::bind_above(analyzer, tree_, tree_[block_].parent);
     analysis::assume_all(outer_condition_, analyzer);
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       const Expr& value = realize.iter_values[i];
       const Ref<IterVar>& axis = realize.block->iter_vars[i];
       if (uses_loop(value, inner_)) continue;
@@ -401,9 +400,9 @@ class Division {
     if (!uses_loop(term, outer_)) return term;
     const BlockRealize& realize = *tree_.realize_at(block_);
     VarMap inner;
-    for (size_t i = 0; i < inner_axes_.size(); ++i) inner[inner_axes_[i]->var] = inner_values_[i];
+    for (size_t i : indices_of(inner_axes_)) inner[inner_axes_[i]->var] = inner_values_[i];
     auto replace = [&](const Expr& e) -> Expr {
-      for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      for (size_t i : indices_of(realize.iter_values)) {
         const Expr& value = realize.iter_values[i];
         if (!uses_loop(value, outer_) || e.dtype() != value.dtype()) continue;
         if (!analyzer_.can_prove_equal(e, value)) continue;
@@ -451,7 +450,7 @@ class Division {
     for (const auto& [v, range] : outer_) {
       const For& loop = tree_.for_at(tree_.loop(v));
       if (!analysis::Execution::of(loop).reduces()) continue;
-      for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      for (size_t i : indices_of(realize.iter_values)) {
         if (!analysis::is_reduction_axis(realize.block->iter_vars[i]) || !uses_var(realize.iter_values[i], v)) continue;
         return no("the iterations of " + describe_loop(loop) + " share its reduction");
       }
@@ -646,7 +645,7 @@ Result<std::vector<int>> find_neighbors(const std::vector<Place>& blocks) {
     if (place.func != blocks[0].func || tree[place.at].scope != tree[blocks[0].at].scope) {
       return no(describe(place) + " and " + describe(blocks[0]) + " are in different scopes", place);
     }
-    if (std::find(positions.begin(), positions.end(), place.at) != positions.end()) {
+    if (is_contained(positions, place.at)) {
       return no(describe(place) + " is named twice", place);
     }
     positions.push_back(place.at);
@@ -661,7 +660,7 @@ Result<std::vector<int>> find_neighbors(const std::vector<Place>& blocks) {
     }
     nests.push_back(nest);
   }
-  std::sort(nests.begin(), nests.end());
+  std::ranges::sort(nests);
   for (size_t i = 1; i < nests.size(); ++i) {
     if (tree[nests[i - 1]].end != nests[i]) {
       return no("something stands between the blocks", blocks[i]);

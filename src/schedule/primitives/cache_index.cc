@@ -30,6 +30,7 @@
 #include "schedule/kept_shape.h"
 #include "schedule/primitives/cache_index.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -54,7 +55,7 @@ class Candidates {
     counted_.clear();
     for (const Expr& index : store.indices) count_largest(index, 1);
     count_largest(store.value, 1);
-    for (size_t i = 0; i < counted_.size(); ++i) {
+    for (size_t i : indices_of(counted_)) {
       if (counted_[i].times >= threshold) continue;
       Counted rare = counted_[i];
       for_each_operand(rare.e, [&](const Expr& operand) { count_largest(operand, rare.times); });
@@ -65,8 +66,7 @@ class Candidates {
         if (counted.times >= threshold && same(e, counted.e) && !find(chosen_, e)) chosen_.push_back(counted.e);
       }
     });
-    std::stable_sort(chosen_.begin(), chosen_.end(),
-                     [](const Expr& a, const Expr& b) { return size_of(a) > size_of(b); });
+    std::ranges::stable_sort(chosen_, [](const Expr& a, const Expr& b) { return size_of(a) > size_of(b); });
   }
 
   const std::vector<Expr>& chosen() const { return chosen_; }
@@ -96,7 +96,7 @@ class Candidates {
     f(e);
   }
   bool find(const std::vector<Expr>& among, const Expr& e) {
-    return std::any_of(among.begin(), among.end(), [&](const Expr& other) { return same(e, other); });
+    return any_of(among, [&](const Expr& other) { return same(e, other); });
   }
 
   void count_largest(const Expr& e, int64_t times) {
@@ -104,13 +104,13 @@ class Candidates {
       for_each_operand(e, [&](const Expr& operand) { count_largest(operand, times); });
       return;
     }
-    auto known = std::find_if(counted_.begin(), counted_.end(), [&](const Counted& c) { return same(c.e, e); });
+    auto known = find_if(counted_, [&](const Counted& c) { return same(c.e, e); });
     if (known != counted_.end()) {
       known->times += times;
       return;
     }
     int size = size_of(e);
-    auto smaller = std::find_if(counted_.begin(), counted_.end(), [&](const Counted& c) { return c.size < size; });
+    auto smaller = find_if(counted_, [&](const Counted& c) { return c.size < size; });
     counted_.insert(smaller, {e, times, size});
   }
 
@@ -140,7 +140,7 @@ class Candidates {
   }
   bool is_axis(const Ref<Var>& v) const {
     const auto& axes = block_.block().iter_vars;
-    return std::any_of(axes.begin(), axes.end(), [&](const Ref<IterVar>& axis) { return axis->var == v; });
+    return any_of(axes, [&](const Ref<IterVar>& axis) { return axis->var == v; });
   }
   /// Neither a loop around the block nor bound inside.
   bool is_outside(const Ref<Var>& v) const {
@@ -203,8 +203,8 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
     table.axes.push_back(v);
     for_each_free_var(value, [&](const Ref<Var>& w) {
       int at = tree.loop(w);
-      bool below = std::find(around.begin(), around.end(), at) != around.end();
-      if (below && std::find(used.begin(), used.end(), at) == used.end()) used.push_back(at);
+      bool below = is_contained(around, at);
+      if (below && !is_contained(used, at)) used.push_back(at);
     });
   });
   table.buffer = decl_buffer(std::move(shape), e.dtype(), "index_var_" + std::to_string(number), scope);

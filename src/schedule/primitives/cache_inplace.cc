@@ -32,8 +32,8 @@
 //              are among what it declares to read, and they are there; the region can be computed without the condition
 //              of the block
 //           P9 parallel loops around stay independent
-#include <algorithm>
 
+#include "schedule/primitives/cache_inplace.h"
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
@@ -42,8 +42,8 @@
 #include "ir/build.h"
 #include "schedule/buffers.h"
 #include "schedule/cache.h"
-#include "schedule/primitives/cache_inplace.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -72,7 +72,7 @@ std::optional<analysis::Obstacle> why_not_set_before(const State& state, const P
       if (match->buffer == buffer) buffer = match->source->buffer;
     }
     const auto& own = outer->alloc_buffers;
-    if (std::find(own.begin(), own.end(), buffer) == own.end()) continue;
+    if (!is_contained(own, buffer)) continue;
     return analysis::Obstacle{"before " + describe(block) + " nothing writes '" + buffer->name + "'", {block.node()}};
   }
   return is_parameter(state, block.func, buffer)
@@ -122,7 +122,7 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
         "cache_inplace/P4", *obstacle,
         "values from before have to come from a parameter, or from one complete writer that stands before the block");
   const arith::Box copied = arith::box_of(update.read->region);
-  bool takes_all = std::any_of(taken.begin(), taken.end(), [&](const Ref<BufferRegion>& region) {
+  bool takes_all = any_of(taken, [&](const Ref<BufferRegion>& region) {
     return region->buffer == buffer && arith::proves_subset(copied, arith::box_of(region->region), analyzer);
   });
   if (!takes_all && !is_parameter(state, block.func, buffer)) {
@@ -157,7 +157,7 @@ Result<arith::Region> copied(const Update& update, const Ref<BufferRegion>& regi
     if (assumed) analysis::assume_all(realize.predicate, analyzer);
     const arith::Box box = arith::box_of(analysis::bound_region(realize, region));
     arith::Region clipped = arith::clip_to_shape(box, region->buffer->shape, analyzer);
-    if (std::none_of(clipped.begin(), clipped.end(), fails)) return clipped;
+    if (none_of(clipped, fails)) return clipped;
   }
   return refuse(
       "cache_inplace/P4",

@@ -33,6 +33,7 @@
 #include "schedule/redeclare.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -60,8 +61,7 @@ Result<std::vector<int>> find_consumers(const State& state, const CacheRead& cac
   std::vector<int> chosen;
   for (BlockRV rv : cache.consumer_blocks.items) {
     TW_TRY(consumer, state.find(rv));
-    if (consumer.func != request.block.func ||
-        std::find(readers.begin(), readers.end(), consumer.at) == readers.end()) {
+    if (consumer.func != request.block.func || !is_contained(readers, consumer.at)) {
       return refuse("cache_read/P5",
                     describe(consumer) + " does not read '" + buffer->name + "' in the scope of " +
                         describe(request.block) +
@@ -94,7 +94,7 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   analysis::bind_above(analyzer, tree, request.scope);
   const arith::Box read = arith::box_of(region);
   const arith::Box inside = arith::intersect(read, arith::box_of(shape), analyzer);
-  const bool is_nothing = std::any_of(inside.begin(), inside.end(), [](const auto& set) { return set.is_nothing; });
+  const bool is_nothing = any_of(inside, [](const auto& set) { return set.is_nothing; });
   analysis::SureReads sure;
   sure.add(tree.block_ref(request.scope));
   if (is_nothing || analysis::has_failing_ends(read, analyzer, sure)) {
@@ -108,7 +108,7 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   region = arith::clip_to_shape(read, buffer->shape, analyzer);
   CopyPlace place = start_of(tree, request.scope);
   Copy copy = make_copy(buffer, cache.storage_scope, region, true);
-  const int first = *std::min_element(request.readers.begin(), request.readers.end());
+  const int first = *std::ranges::min_element(request.readers);
   copy.condition = has_value(tree, tree[place.near].parent, first, buffer, request.readers, arith::box_of(copy.region));
   if (!copy.condition.defined()) return no_value(request.block, buffer, "cache_read/P4");
   return std::pair(place, std::move(copy));
@@ -186,12 +186,11 @@ Result<int> find_writer(const CacheReadRequest& request, const analysis::Scope& 
 /// The variable is the pointer of a parameter, or of a buffer that a block allocates: of no memory but that.
 bool is_data_of_buffer(const State& state, const CacheReadRequest& request, const NodeRef& pointer) {
   const auto& map = state.function_at(request.block.func).as<PrimFunc>()->buffer_map;
-  if (std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.second->data == pointer; }))
-    return true;
+  if (any_of(map, [&](const auto& entry) { return entry.second->data == pointer; })) return true;
   const Tree& tree = *request.block.tree;
-  return std::any_of(tree.blocks().begin(), tree.blocks().end(), [&](int at) {
+  return any_of(tree.blocks(), [&](int at) {
     const auto& own = tree.block_at(at).alloc_buffers;
-    return std::any_of(own.begin(), own.end(), [&](const Ref<Buffer>& buffer) { return buffer->data == pointer; });
+    return any_of(own, [&](const Ref<Buffer>& buffer) { return buffer->data == pointer; });
   });
 }
 

@@ -20,17 +20,17 @@
 //           P5 the named consumers read it, in the same scope, and neither bind axes to it nor have domains that do
 //           P6 what stands in the scope touches the buffer in blocks only
 //           P9 parallel loops around stay independent
-#include <algorithm>
 
+#include "schedule/primitives/cache_write.h"
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "schedule/kept_shape.h"
-#include "schedule/primitives/cache_write.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -80,8 +80,7 @@ Result<CacheWriteRequest> check(const State& state, const CacheWrite& cache) {
   }
   for (BlockRV rv : cache.consumer_blocks.items) {
     TW_TRY(consumer, state.find(rv));
-    if (consumer.func != block.func ||
-        std::find(request.readers.begin(), request.readers.end(), consumer.at) == request.readers.end()) {
+    if (consumer.func != block.func || !is_contained(request.readers, consumer.at)) {
       return refuse("cache_write/P5",
                     describe(consumer) + " does not read '" + buffer->name + "' in the scope of " + describe(block),
                     {consumer.node(), block.node()}, "sch.get_consumers() gives the blocks that read it");
@@ -109,7 +108,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Ca
                         describe(request.block) + " writes it, in each iteration of a loop",
                     {tree.stmt(reader), request.block.node()}, "cache before the two blocks are put into one loop");
     }
-    if (std::find(request.redirected.begin(), request.redirected.end(), reader) == request.redirected.end()) {
+    if (!is_contained(request.redirected, reader)) {
       later.push_back(reader);
     }
   }
@@ -127,7 +126,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Ca
       // Sums over nothing have no value to copy. That all of them are read shows that they have steps, where what is
       // read can come from nowhere else.
       const auto& allocated = tree.block_at(request.scope).alloc_buffers;
-      bool alone = std::find(allocated.begin(), allocated.end(), buffer) != allocated.end() &&
+      bool alone = is_contained(allocated, buffer) &&
                    analysis::Scope::of(tree.block_at(request.scope)).writers(buffer).size() == 1;
       if (!alone || !is_read_anyhow(tree, later, buffer, written->box, outside)) {
         Expr runs = runs_at_all(tree, writer, request.write, *loops, analyzer);
@@ -181,8 +180,7 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
   if (!obstacle) obstacle = analysis::why_inputs_incomplete(after, copier);
   for (size_t i = 0; i < request.readers.size() && !obstacle; ++i) {
     int reader = after.block(tree.block_at(request.readers[i]).id.value);
-    bool redirected =
-        std::find(request.redirected.begin(), request.redirected.end(), request.readers[i]) != request.redirected.end();
+    bool redirected = is_contained(request.redirected, request.readers[i]);
     obstacle = redirected ? analysis::why_not_covered(after, writer, reader, copy.cache, copy.whole())
                           : analysis::why_not_covered(after, copier, reader, copy.original);
   }

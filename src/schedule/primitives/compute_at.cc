@@ -34,6 +34,7 @@
 #include "schedule/primitives/compute_inline.h"
 #include "schedule/region_copy.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -60,11 +61,11 @@ arith::Region known_before(arith::Region region, const Place& producer, const Re
   auto is_own = [&](const Ref<BufferRegion>& read) {
     return producer.tree->touches(producer.block().writes, read->buffer);
   };
-  for (size_t d = 0; d < region.size(); ++d) {
+  for (size_t d : indices_of(region)) {
     std::vector<Ref<BufferRegion>> reads;
     analysis::add_single_reads(region[d]->min, reads);
     analysis::add_single_reads(region[d]->extent, reads);
-    if (std::any_of(reads.begin(), reads.end(), is_own)) region[d] = range_of(buffer->shape[d]);
+    if (any_of(reads, is_own)) region[d] = range_of(buffer->shape[d]);
   }
   return region;
 }
@@ -75,10 +76,9 @@ std::vector<int> loops_of_axes(const Tree& tree, const std::vector<int>& loops, 
                                const Ref<BufferRegion>& write, const arith::Region& region) {
   std::vector<int> result;
   for (int at : loops) {
-    for (size_t d = 0; d < region.size(); ++d) {
+    for (size_t d : indices_of(region)) {
       const Expr &index = write->region[d]->min, &value = region[d]->min;
-      const bool is_axis = std::any_of(producer.iter_vars.begin(), producer.iter_vars.end(),
-                                       [&](const Ref<IterVar>& axis) { return axis->var == index; });
+      const bool is_axis = any_of(producer.iter_vars, [&](const Ref<IterVar>& axis) { return axis->var == index; });
       const bool one_each = is_const_int(write->region[d]->extent, 1) && is_const_int(region[d]->extent, 1);
       if (is_axis && one_each && value == tree.for_at(at).loop_var) result.push_back(at);
     }
@@ -134,7 +134,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
         }
         // The region covers all threads that share the buffer: they compute elements for one another.
         std::vector<int> varying = analysis::joined_loops(tree, loop.at, read->buffer);
-        varying.insert(varying.end(), below.begin(), below.end());
+        append_range(varying, below);
         arith::Analyzer around;
         analysis::bind_above(around, tree, loop.at, varying);
         analysis::assume_runs_around(around, tree, loop.at);

@@ -21,7 +21,6 @@
 //           P9 parallel loops around them stay independent
 #include "schedule/primitives/compute_inline.h"
 
-#include <algorithm>
 #include <functional>
 
 #include "analysis/binding_reads.h"
@@ -32,6 +31,7 @@
 #include "schedule/edit.h"
 #include "schedule/inline.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -59,13 +59,12 @@ VarMap axes_taken_over(const Block& consumer, const Assignment& assignment, cons
   const auto& plain = analysis::PlainBlock::of(consumer);
   if (!plain || plain->init) return {};
   auto is_axis_of = [](const Block& block, const Expr& e) {
-    return std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
-                       [&](const auto& axis) { return axis->var == e; });
+    return any_of(block.iter_vars, [&](const auto& axis) { return axis->var == e; });
   };
   VarMap taken;
   for (const BufferLoad* load : plain->body.loads) {
     if (load->buffer != assignment.buffer) continue;
-    for (size_t d = 0; d < load->indices.size(); ++d) {
+    for (size_t d : indices_of(load->indices)) {
       const Expr &from = load->indices[d], &to = assignment.store->indices[d];
       if (!is_axis_of(consumer, from) || !is_axis_of(producer, to) || from.dtype() != to.dtype()) return {};
       if (from.as<Var>()->name_hint != to.as<Var>()->name_hint) return {};

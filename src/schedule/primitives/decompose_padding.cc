@@ -30,6 +30,7 @@
 #include "schedule/inline.h"
 #include "schedule/primitives/decompose_padding.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -73,11 +74,11 @@ Result<Inside> find_inside(const Place& block, const Expr& condition, arith::Ana
   const std::vector<Ref<IterVar>>& axes = block.block().iter_vars;
   Inside inside{std::vector<Expr>(axes.size()), std::vector<Expr>(axes.size())};
   auto is_axis = [&](const Ref<Var>& v) {
-    return std::any_of(axes.begin(), axes.end(), [&](const Ref<IterVar>& axis) { return axis->var == v; });
+    return any_of(axes, [&](const Ref<IterVar>& axis) { return axis->var == v; });
   };
   // a < b (+ slack): axis + offset < limit.
   auto take = [&](const Expr& a, const Expr& b, int slack) {
-    for (size_t i = 0; i < axes.size(); ++i) {
+    for (size_t i : indices_of(axes)) {
       const Ref<Var>& axis = axes[i]->var;
       for (bool upper : {true, false}) {
         Expr offset = analyzer.simplify(upper ? a - axis : b - axis);
@@ -108,7 +109,7 @@ Result<Inside> find_inside(const Place& block, const Expr& condition, arith::Ana
     if (!taken) return refuse_condition(block, term, "has a term that does not bound one axis by a number");
   }
   bool excludes_some = false;
-  for (size_t i = 0; i < axes.size(); ++i) {
+  for (size_t i : indices_of(axes)) {
     Expr begin = axes[i]->dom->min, end = begin + axes[i]->dom->extent;
     if (inside.low[i].defined() && analyzer.can_prove_less_equal(inside.low[i], begin)) inside.low[i] = {};
     if (inside.high[i].defined() && analyzer.can_prove_less_equal(end, inside.high[i])) inside.high[i] = {};
@@ -197,7 +198,7 @@ class Decompose {
     BlockRealize realize = realize_;
     Block block = *realize_.block;
     VarMap shifted, bound;
-    for (size_t i = 0; i < axes.size(); ++i) {
+    for (size_t i : indices_of(axes)) {
       bound.emplace(axes[i]->var, realize_.iter_values[i]);
       if (!inside_.bounds(i)) continue;
       DataType dtype = axes[i]->var.dtype();
@@ -266,7 +267,7 @@ class Decompose {
       if (loop.body != below) return Tree::kNone;
       if (realize_.iter_values[axis] != loop.loop_var) continue;
       if (loop.thread_binding.defined()) return Tree::kNone;  // all loops of an axis have one extent
-      for (size_t other = 0; other < realize_.iter_values.size(); ++other) {
+      for (size_t other : indices_of(realize_.iter_values)) {
         if (other != axis && uses_var(realize_.iter_values[other], loop.loop_var)) return Tree::kNone;
       }
       for (size_t inner = i + 1; inner < loops_.size(); ++inner) {
@@ -281,8 +282,7 @@ class Decompose {
   }
 
   bool is_shorter(const Expr& term) const {
-    return std::any_of(shorter_.begin(), shorter_.end(),
-                       [&](const auto& loop) { return uses_var(term, block_.tree->for_at(loop.first).loop_var); });
+    return any_of(shorter_, [&](const auto& loop) { return uses_var(term, block_.tree->for_at(loop.first).loop_var); });
   }
   /// The bounds that no shorter loop keeps, one after another.
   void add_terms(const Expr& term, const VarMap& bound, Expr& condition) {

@@ -21,8 +21,8 @@
 //              complete
 //           P6 what the init reads is complete before the loop
 //           P9 parallel loops around stay independent
-#include <algorithm>
 
+#include "schedule/primitives/decompose_reduction.h"
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "analysis/changes.h"
@@ -35,15 +35,15 @@
 #include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/inits.h"
-#include "schedule/primitives/decompose_reduction.h"
 #include "schedule/redeclare.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
 
 bool drives(const Tree& tree, int loop, const BlockRealize& realize, bool (*kind)(const Ref<IterVar>&)) {
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     if (kind(realize.block->iter_vars[i]) && uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) return true;
   }
   return false;
@@ -71,7 +71,7 @@ Status check(const Place& block, const Place& loop) {
                   {block.node()}, "name a block with T.init()");
   }
   std::vector<int> loops = tree.loops_above(block.at);
-  if (block.func != loop.func || std::find(loops.begin(), loops.end(), loop.at) == loops.end()) {
+  if (block.func != loop.func || !is_contained(loops, loop.at)) {
     return refuse("decompose_reduction/P2", describe(loop) + " is not around " + describe(block),
                   {block.node(), loop.node()}, "take one of get_loops(block)");
   }
@@ -116,7 +116,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   VarMap axes, loop_vars;
   Block init;
   std::vector<Expr> values;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     const Ref<IterVar>& axis = realize.block->iter_vars[i];
     if (!analysis::is_data_parallel(axis)) continue;
     IterVar copy = *axis;
@@ -237,8 +237,7 @@ Result<Plan> plan(const State& state, const DecomposeReduction& decompose) {
     // The update block reads the accumulator, so add its region to the reads unless the block has declared it.
     std::vector<Ref<BufferRegion>> reads;
     for (const Ref<BufferRegion>& write : update.writes) {
-      bool known = std::any_of(update.reads.begin(), update.reads.end(),
-                               [&](const Ref<BufferRegion>& read) { return read->buffer == write->buffer; });
+      bool known = any_of(update.reads, [&](const Ref<BufferRegion>& read) { return read->buffer == write->buffer; });
       if (!known) reads.push_back(write);
     }
     update.reads.insert(update.reads.begin(), reads.begin(), reads.end());

@@ -29,6 +29,7 @@
 #include "schedule/primitive.h"
 #include "schedule/rebind.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -116,7 +117,7 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
     lower = product;
   }
   rebind.bind(fused, zero(dtype), lower);
-  for (size_t i = 0; i < loops.size(); ++i) {
+  for (size_t i : indices_of(loops)) {
     const Ref<Var>& old = loops[i].loop().loop_var;
     rebind.replace(old, cast(old.dtype(), rebind.analyzer().simplify(values[i])));
   }
@@ -139,8 +140,8 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
     while (at != Tree::kNone && !(tree[at].is_loop && tree.for_at(at).kind == ForKind::kParallel)) at = tree[at].parent;
     asks = at != Tree::kNone;
   }
-  const bool of_data = std::any_of(loops.begin(), loops.end(),
-                                   [](const Place& place) { return effect_of(place.loop().extent) != Effect::kPure; });
+  const bool of_data =
+      any_of(loops, [](const Place& place) { return effect_of(place.loop().extent) != Effect::kPure; });
   if (!asks && !of_data) return plan;
   const Tree& after = Tree::of(plan.root);
   for (int block : after.child_blocks(after.loop(fused))) {

@@ -22,8 +22,8 @@
 //           P5 what is added is complete where the sum begins
 //           P6 the same is written as before, and those who read it see it complete
 //           P7 parallel loops around the sum stay independent
-#include <algorithm>
 
+#include "schedule/primitives/fuse_reduction_epilogue.h"
 #include "analysis/block_facts.h"
 #include "analysis/reducer.h"
 #include "ir/build.h"
@@ -32,8 +32,8 @@
 #include "schedule/cache.h"
 #include "schedule/edit.h"
 #include "schedule/inline.h"
-#include "schedule/primitives/fuse_reduction_epilogue.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -103,8 +103,7 @@ Ref<Block> fused(const Place& reduction, const Place& epilogue, const analysis::
     if (read->buffer != sum.buffers[0]) block.reads.push_back(substitute(read, map));
   }
   for (const Ref<BufferRegion>& read : reduction.block().reads) {
-    bool known = std::any_of(block.reads.begin(), block.reads.end(),
-                             [&](const Ref<BufferRegion>& other) { return structural_equal(other, read); });
+    bool known = any_of(block.reads, [&](const Ref<BufferRegion>& other) { return structural_equal(other, read); });
     if (read->buffer != sum.buffers[0] && !known) block.reads.push_back(read);
   }
   return make<Block>(std::move(block), reduction.node().span());
@@ -118,9 +117,8 @@ Status check_instances(const Place& reduction, const Place& epilogue, const VarM
   analysis::bind_above(analyzer, *reduction.tree, (*reduction.tree)[reduction.at].parent);
   analysis::assume_all(realize.predicate, analyzer);
   VarMap bound;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i)
-    bound[realize.block->iter_vars[i]->var] = realize.iter_values[i];
-  for (size_t i = 0; i < instances.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) bound[realize.block->iter_vars[i]->var] = realize.iter_values[i];
+  for (size_t i : indices_of(instances)) {
     const Expr value = substitute(map.at(epilogue.block().iter_vars[i]->var), bound);
     if (analyzer.can_prove(le(instances[i].min, value)) && analyzer.can_prove(le(value, instances[i].max))) continue;
     return refuse("fuse_reduction_epilogue/P6",

@@ -1,8 +1,8 @@
 // Give the blocks inside of a block, nested ones too, that write a buffer which is not allocated inside it.
-#include <algorithm>
 
-#include "schedule/primitive.h"
 #include "schedule/primitives/get_output_blocks.h"
+#include "schedule/primitive.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 
@@ -13,7 +13,7 @@ Result<Plan> plan(const State& state, const GetOutputBlocks& get) {
   for (int at : tree.blocks()) {
     if (at == place.at || !tree.contains(place.at, at)) continue;
     const Block& block = tree.block_at(at);
-    bool seen_outside = std::any_of(block.writes.begin(), block.writes.end(), [&](const Ref<BufferRegion>& write) {
+    bool seen_outside = any_of(block.writes, [&](const Ref<BufferRegion>& write) {
       for (int around = tree[at].scope;; around = tree[around].scope) {
         for (const Ref<Buffer>& own : tree.block_at(around).alloc_buffers) {
           if (own->data == write->buffer->data) return false;

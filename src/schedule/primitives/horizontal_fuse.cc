@@ -31,6 +31,7 @@
 #include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -100,7 +101,7 @@ Result<FusedLoops> find_parts(const State& state, const HorizontalFuse& fuse) {
 
 std::vector<int> all_of(const FusedLoops& parts) {
   std::vector<int> all;
-  for (const std::vector<int>& blocks : parts.blocks) all.insert(all.end(), blocks.begin(), blocks.end());
+  for (const std::vector<int>& blocks : parts.blocks) append_range(all, blocks);
   return all;
 }
 
@@ -126,7 +127,7 @@ Status check_init(const Place& loop, int block) {
   const Tree& tree = *loop.tree;
   const BlockRealize& realize = *tree.realize_at(block);
   if (!realize.block->init.defined()) return Ok{};
-  for (size_t k = 0; k < realize.iter_values.size(); ++k) {
+  for (size_t k : indices_of(realize.iter_values)) {
     const Ref<IterVar>& axis = realize.block->iter_vars[k];
     if (analysis::is_data_parallel(axis)) continue;
     if (!uses_var(realize.iter_values[k], tree.for_at(loop.at).loop_var)) continue;
@@ -165,7 +166,7 @@ DataType type_of_sum(const FusedLoops& parts) {
 Result<Plan> plan(const State& state, const HorizontalFuse& fuse) {
   TW_TRY(parts, find_parts(state, fuse));
   TW_RETURN_IF_ERROR(check_extents(parts));
-  for (size_t i = 0; i < parts.loops.size(); ++i) {
+  for (size_t i : indices_of(parts.loops)) {
     for (int block : parts.blocks[i]) TW_RETURN_IF_ERROR(check_init(parts.loops[i], block));
   }
   const Tree& tree = *parts.loops[0].tree;
@@ -177,7 +178,7 @@ Result<Plan> plan(const State& state, const HorizontalFuse& fuse) {
   analysis::bind_above(analyzer, tree, tree[parts.loops[0].at].parent);
   Expr start = zero(type);
   std::vector<Stmt> bodies;
-  for (size_t i = 0; i < parts.loops.size(); ++i) {
+  for (size_t i : indices_of(parts.loops)) {
     const For& loop = tree.for_at(parts.loops[i].at);
     Expr count = cast(type, loop.extent);
     if (!analyzer.can_prove_greater_equal(count, 0)) count = tilewright::max(count, zero(type));

@@ -27,6 +27,7 @@
 #include "ir/substitute.h"
 #include "schedule/edit.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {

@@ -29,11 +29,11 @@
 #include "analysis/threads.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
-#include "ir/numeric.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -81,7 +81,7 @@ Result<std::vector<int64_t>> find_lengths(const State& state, const LoopPartitio
   if (inferred < 0) {
     lengths.push_back(extent - total);
   } else {
-    lengths[static_cast<size_t>(inferred)] = extent - total;
+    lengths[inferred] = extent - total;
   }
   return lengths;
 }
@@ -119,7 +119,7 @@ Ref<For> make_part(const For& loop, const std::string& suffix, int64_t first, in
         BlockRealize realize = *walk.descend(old);
         Block block = *realize.block;
         block.name_hint += ending;
-        for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+        for (size_t i : indices_of(block.iter_vars)) {
           if (old->iter_values[i] != copy->loop_var) continue;
           IterVar axis = *block.iter_vars[i];
           arith::Analyzer analyzer;
@@ -162,7 +162,7 @@ Result<Plan> plan(const State& state, const LoopPartition& partition) {
   for (int at = place.at; at < tree[place.at].end; ++at) {
     if (!tree[at].is_block) continue;
     const BlockRealize& realize = *tree.realize_at(at);
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       bool reduces = !analysis::is_data_parallel(realize.block->iter_vars[i]);
       if (!reduces || !uses_var(realize.iter_values[i], loop.loop_var)) continue;
       return refuse("loop_partition/P5",
@@ -175,7 +175,7 @@ Result<Plan> plan(const State& state, const LoopPartition& partition) {
   std::vector<Stmt> parts;
   std::vector<Ref<Var>> vars;
   int64_t first = *min;
-  for (size_t i = 0; i < lengths.size(); ++i) {
+  for (size_t i : indices_of(lengths)) {
     std::string number = std::to_string(i);
     Ref<For> part = make_part(loop, number, first, lengths[i], partition);
     vars.push_back(part->loop_var);

@@ -31,6 +31,7 @@
 #include "schedule/edit.h"
 #include "schedule/primitives/merge.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -51,7 +52,7 @@ Result<std::vector<int>> find_nest(const Place& loop, int around) {
     TW_RETURN_IF_ERROR(require_zero_start(place, "merge/P3"));
     nest.push_back(at);
   }
-  std::reverse(nest.begin(), nest.end());
+  std::ranges::reverse(nest);
   return nest;
 }
 
@@ -65,7 +66,7 @@ Status check_extents(const Tree& tree, const std::vector<std::vector<int>>& nest
                         describe_loop(tree.for_at(nests[0].back())) + " " + std::to_string(nests[0].size()),
                     {tree.stmt(nest.back()), tree.stmt(nests[0].back())}, "name loops at the same depth");
     }
-    for (size_t i = 0; i < nest.size(); ++i) {
+    for (size_t i : indices_of(nest)) {
       const For &loop = tree.for_at(nest[i]), &first = tree.for_at(nests[0][i]);
       for (size_t outer = 0; outer < i; ++outer) {
         if (!uses_var(loop.extent, tree.for_at(nest[outer]).loop_var)) continue;
@@ -97,7 +98,7 @@ Status check_passed(const Tree& tree, const analysis::Scope& scope, int passed, 
       const Block &one = tree.block_at(a), &other = tree.block_at(b);
       const int first = std::min(child(a), child(b)), second = std::max(child(a), child(b));
       auto joins = [&](const analysis::Dependence& d) { return d.src == first && d.dst == second; };
-      if (std::none_of(dependences.begin(), dependences.end(), joins)) continue;
+      if (none_of(dependences, joins)) continue;
       return refuse("merge/P6",
                     describe_block(one) + " and " + describe_block(other) + " would change places, and use one buffer",
                     {tree.stmt(a), tree.stmt(b)},
@@ -113,7 +114,7 @@ Status check_between(const Tree& tree, const std::vector<std::vector<int>>& nest
   const auto& scope = analysis::Scope::of(tree.block_at(tree[nests.front().front()].scope));
   std::vector<int> tops;
   for (const std::vector<int>& nest : nests) tops.push_back(nest.front());
-  for (size_t i = 0; i < tops.size(); ++i) {
+  for (size_t i : indices_of(tops)) {
     for (size_t j = i + 1; j < tops.size(); ++j) {
       if (tops[i] > tops[j]) TW_RETURN_IF_ERROR(check_passed(tree, scope, tops[i], tops[j]));
     }
@@ -121,7 +122,7 @@ Status check_between(const Tree& tree, const std::vector<std::vector<int>>& nest
   std::vector<int> places = tree.children(around);
   if (places.size() == 1 && tree.stmt(places[0]).is<SeqStmt>()) places = tree.children(places[0]);
   for (int at : places) {
-    if (std::find(tops.begin(), tops.end(), at) != tops.end()) continue;
+    if (is_contained(tops, at)) continue;
     for (int top : tops) {
       if (at < std::min(top, tops.back()) || at > std::max(top, tops.back())) continue;
       if (analysis::unsettled_statement_in(tree, at)) {
@@ -177,7 +178,7 @@ Result<Plan> plan(const State& state, const Merge& merge) {
   std::vector<Stmt> bodies;
   for (const std::vector<int>& nest : nests) {
     VarMap map;
-    for (size_t i = 0; i < nest.size(); ++i) map.emplace(tree.for_at(nest[i]).loop_var, vars[i]);
+    for (size_t i : indices_of(nest)) map.emplace(tree.for_at(nest[i]).loop_var, vars[i]);
     bodies.push_back(substitute(tree.for_at(nest.back()).body, map));
   }
   Stmt merged = seq(std::move(bodies));

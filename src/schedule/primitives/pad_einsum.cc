@@ -26,8 +26,8 @@
 //           P5 what it reads is complete before the statement of the scope that holds the block, and no other block
 //              writes its output, none before reads it, its init comes first; consumers see the same
 //           P6 parallel loops around stay independent, and threads as many as those of other loops
-#include <algorithm>
 
+#include "schedule/primitives/pad_einsum.h"
 #include "analysis/block_facts.h"
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
@@ -40,9 +40,9 @@
 #include "ir/traverse.h"
 #include "schedule/cache.h"
 #include "schedule/edit.h"
-#include "schedule/primitives/pad_einsum.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -51,9 +51,8 @@ using ExtentOfVar = std::unordered_map<NodeRef, Expr>;  ///< by variable
 
 /// Whether it is one element, with axes as indices; where it is read, others than enlarged ones may be in any index.
 bool is_element(const BufferRegion& region, const Block& block, const ExtentOfVar& extents, bool is_read) {
-  return std::all_of(region.region.begin(), region.region.end(), [&](const Ref<Range>& r) {
-    bool axis = std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
-                            [&](const Ref<IterVar>& iter) { return r->min == iter->var; });
+  return all_of(region.region, [&](const Ref<Range>& r) {
+    bool axis = any_of(block.iter_vars, [&](const Ref<IterVar>& iter) { return r->min == iter->var; });
     bool stays = is_read && effect_of(r->min) == Effect::kPure &&
                  !uses_any_var(r->min, [&](const Ref<Var>& v) { return extents.count(v) != 0; });
     return is_const_int(r->extent, 1) && (axis || const_int(r->min) || stays);
@@ -74,7 +73,7 @@ Status check_form(const Place& place, const ExtentOfVar& extents) {
         why = "it accesses '" + region->buffer->name + "' at other indices than its axes";
       }
       const NodeBase* data = region->buffer->data.get();
-      if (std::find(known.begin(), known.end(), data) != known.end()) {
+      if (is_contained(known, data)) {
         good = false;
         why = "it accesses '" + region->buffer->name + "' in two ways";
       }
@@ -94,7 +93,7 @@ DataType least_type(const Block& block, const IterVar& axis) {
   DataType type = axis.dom->extent.dtype();
   for (const auto* regions : {&block.reads, &block.writes}) {
     for (const Ref<BufferRegion>& region : *regions) {
-      for (size_t d = 0; d < region->region.size(); ++d) {
+      for (size_t d : indices_of(region->region)) {
         const DataType of_dimension = region->buffer->shape[d].dtype();
         if (region->region[d]->min == axis.var && of_dimension.bits < type.bits) type = of_dimension;
       }
@@ -110,7 +109,7 @@ Result<ExtentOfVar> find_extents(const Place& place, const std::vector<int64_t>&
   ExtentOfVar extents;
   arith::Analyzer analyzer;
   std::vector<int> loops = tree.loops_above(place.at);
-  for (size_t i = 0; i < padding.size(); ++i) {
+  for (size_t i : indices_of(padding)) {
     const IterVar& axis = *realize.block->iter_vars[i];
     const DataType dtype = axis.dom->extent.dtype();
     const int64_t size = const_int(axis.dom->extent).value_or(0);
@@ -135,7 +134,7 @@ Result<ExtentOfVar> find_extents(const Place& place, const std::vector<int64_t>&
       if (value != loop.loop_var) continue;
       bool only = is_const_int(loop.min, 0) && is_const_int(axis.dom->min, 0) &&
                   same_expr(loop.extent, axis.dom->extent) && !uses_var(realize.predicate, loop.loop_var);
-      for (size_t other = 0; other < realize.iter_values.size(); ++other) {
+      for (size_t other : indices_of(realize.iter_values)) {
         only &= other == i || !uses_var(realize.iter_values[other], loop.loop_var);
       }
       for (size_t inner = l + 1; inner < loops.size(); ++inner) {
@@ -157,7 +156,7 @@ Result<ExtentOfVar> find_extents(const Place& place, const std::vector<int64_t>&
 }
 
 bool indexed_by(const std::vector<Expr>& indices, const Ref<Var>& axis) {
-  return std::any_of(indices.begin(), indices.end(), [&](const Expr& index) { return index == axis; });
+  return any_of(indices, [&](const Expr& index) { return index == axis; });
 }
 
 /// Zero wherever everything that the axis indexes is padding. Of floats no factor may be infinite or NaN.
@@ -187,8 +186,7 @@ Status check_values(const Place& place, const ExtentOfVar& extents) {
     if (!extents.count(axis->var)) continue;
     if (!analysis::is_reduction_axis(axis)) {
       for (const Ref<BufferRegion>& write : block.writes) {
-        bool selects = std::any_of(write->region.begin(), write->region.end(),
-                                   [&](const Ref<Range>& r) { return r->min == axis->var; });
+        bool selects = any_of(write->region, [&](const Ref<Range>& r) { return r->min == axis->var; });
         if (!selects) why = "beyond the domain of '" + axis->var->name_hint + "' it would begin elements again";
       }
       continue;
@@ -227,7 +225,7 @@ bool is_axis_around(const Place& place, const Ref<Var>& v) {
   const Tree& tree = *place.tree;
   for (int at = tree[place.at].scope; at != Tree::kNone; at = tree[at].scope) {
     const auto& axes = tree.block_at(at).iter_vars;
-    if (std::any_of(axes.begin(), axes.end(), [&](const Ref<IterVar>& axis) { return axis->var == v; })) return true;
+    if (any_of(axes, [&](const Ref<IterVar>& axis) { return axis->var == v; })) return true;
   }
   return false;
 }
@@ -239,7 +237,7 @@ Padded pad_buffer(const BufferRegion& region, const Place& place, const ExtentOf
   auto changes = [&](const Ref<Var>& v) { return !is_axis_around(place, v); };
   Padded result{region.buffer, {}, {}};
   std::vector<Expr> shape;
-  for (size_t d = 0; d < region.region.size(); ++d) {
+  for (size_t d : indices_of(region.region)) {
     const Expr &index = region.region[d]->min, &old = region.buffer->shape[d];
     const DataType dtype = old.dtype();
     Span span{zero(dtype), old, old};
@@ -274,7 +272,7 @@ Stmt copy_nest(const Padded& padded, bool into_copy, const Expr& condition, Ref<
   std::vector<Expr> values, indices, extents;
   BufferRegion read{from, {}}, write{to, {}};
   Expr inside = bool_imm(true);
-  for (size_t d = 0; d < padded.spans.size(); ++d) {
+  for (size_t d : indices_of(padded.spans)) {
     const Span& span = padded.spans[d];
     std::string number = std::to_string(d);
     extents.push_back(into_copy ? span.padded : span.extent);
@@ -367,7 +365,7 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
   TW_TRY(place, state.find(pad.block));
   const Tree& tree = *place.tree;
   const Block& block = place.block();
-  bool positive = std::all_of(pad.padding.begin(), pad.padding.end(), [](int64_t p) { return p >= 1; });
+  bool positive = all_of(pad.padding, [](int64_t p) { return p >= 1; });
   if (!positive || pad.padding.size() != block.iter_vars.size() || !tree.realize_at(place.at)) {
     return refuse("pad_einsum/P1",
                   "padding has " + std::to_string(pad.padding.size()) + " numbers for the " +
@@ -385,8 +383,7 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
   TW_RETURN_IF_ERROR(check_only_writer(place, scope, self, "pad_einsum/P5"));
 
   auto needs = [&](const BufferRegion& region) {
-    return std::any_of(region.region.begin(), region.region.end(),
-                       [&](const Ref<Range>& r) { return extents.count(r->min) != 0; });
+    return any_of(region.region, [&](const Ref<Range>& r) { return extents.count(r->min) != 0; });
   };
   int top = statement_of_scope(tree, scope_at, place.at);
   TreeEdit edit(tree);

@@ -25,9 +25,9 @@
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/substitute.h"
-#include "schedule/inline.h"
 #include "schedule/region_copy.h"
 #include "schedule/runs_at_all.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -35,7 +35,7 @@ namespace {
 /// Near the end of the buffer, nothing may be left to fetch.
 Expr not_empty(const RegionBlock& frame) {
   VarMap map;
-  for (size_t i = 0; i < frame.axes.size(); ++i) map.emplace(frame.axes[i]->var, frame.values[i]);
+  for (size_t i : indices_of(frame.axes)) map.emplace(frame.axes[i]->var, frame.values[i]);
   Expr result = bool_imm(true);
   for (const Ref<Range>& r : frame.region) {
     if (!const_int(r->extent)) result = logical_and(result, gt(substitute(r->extent, map), zero(r->extent.dtype())));

@@ -28,9 +28,9 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "schedule/inline.h"
 #include "schedule/region_copy.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -72,13 +72,13 @@ bool is_inside(const arith::Region& region, const std::vector<Expr>& shape, arit
     return analyzer.can_prove_greater_equal(begin, 0) && analyzer.can_prove_less_equal(end, extent);
   };
   bool inside = true;
-  for (size_t d = 0; d < region.size(); ++d) {
+  for (size_t d : indices_of(region)) {
     const Range& r = *region[d];
     inside &= holds(r.min, r.min + r.extent, shape[d]);
     for (const Expr& end : {r.min, r.extent}) {
       inside &= !analysis::may_divide_by_zero(end, analyzer);
       visit(end, [&](const Ref<BufferLoad>& load) {
-        for (size_t i = 0; i < load->indices.size(); ++i) {
+        for (size_t i : indices_of(load->indices)) {
           inside &= holds(load->indices[i], load->indices[i] + 1, load->buffer->shape[i]);
         }
       });

@@ -26,14 +26,14 @@
 #include "schedule/edit.h"
 #include "schedule/primitives/reorder.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
 
 /// The chain of loops from the outermost to the innermost of those named.
 Result<std::vector<int>> find_chain(const Tree& tree, const std::vector<Place>& named) {
-  auto [top, bottom] =
-      std::minmax_element(named.begin(), named.end(), [](const Place& a, const Place& b) { return a.at < b.at; });
+  auto [top, bottom] = std::ranges::minmax_element(named, [](const Place& a, const Place& b) { return a.at < b.at; });
   std::vector<int> chain;
   for (int at = bottom->at;; at = tree[at].parent) {
     if (at == Tree::kNone || at < top->at) {
@@ -50,9 +50,9 @@ Result<std::vector<int>> find_chain(const Tree& tree, const std::vector<Place>& 
     chain.push_back(at);
     if (at == top->at) break;
   }
-  std::reverse(chain.begin(), chain.end());
+  std::ranges::reverse(chain);
   for (const Place& place : named) {
-    if (std::find(chain.begin(), chain.end(), place.at) == chain.end()) {
+    if (!is_contained(chain, place.at)) {
       return refuse("reorder/P2",
                     describe(place) + " is not on the way from " + describe(*top) + " to " + describe(*bottom),
                     {place.node(), top->node(), bottom->node()}, "reorder takes loops of one nest");
@@ -62,7 +62,7 @@ Result<std::vector<int>> find_chain(const Tree& tree, const std::vector<Place>& 
 }
 
 Status check_ranges(const Tree& tree, const std::vector<int>& order) {
-  for (size_t outer = 0; outer < order.size(); ++outer) {
+  for (size_t outer : indices_of(order)) {
     const For& loop = tree.for_at(order[outer]);
     for (size_t inner = outer + 1; inner < order.size(); ++inner) {
       const For& other = tree.for_at(order[inner]);
@@ -82,7 +82,7 @@ std::vector<int> reduction_loops(const Tree& tree, const std::vector<int>& order
   const BlockRealize& realize = *tree.realize_at(block);
   std::vector<int> result;
   for (int at : order) {
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       if (!analysis::is_reduction_axis(realize.block->iter_vars[i])) continue;
       if (uses_var(realize.iter_values[i], tree.for_at(at).loop_var)) result.push_back(at);
     }
@@ -94,8 +94,7 @@ std::vector<int> reduction_loops(const Tree& tree, const std::vector<int>& order
 /// other thread would be there.
 Status check_joint_copies(const Tree& tree, const std::vector<int>& chain, const std::vector<int>& order) {
   std::vector<int> blocks = tree.child_blocks(chain.back());
-  auto copy = std::find_if(blocks.begin(), blocks.end(),
-                           [&](int at) { return tree.block_at(at).annotations.has("auto_copy"); });
+  auto copy = find_if(blocks, [&](int at) { return tree.block_at(at).annotations.has("auto_copy"); });
   if (copy == blocks.end()) return Ok{};
   auto inside =
       analysis::blocks_in_threads(tree, order, [](const For& loop) { return analysis::thread_axis(loop)->in_team(); });
@@ -148,7 +147,7 @@ Result<Plan> plan(const State& state, const Reorder& reorder) {
   std::vector<int> order = chain;
   size_t next = 0;
   for (int& at : order) {
-    bool moves = std::any_of(named.begin(), named.end(), [&](const Place& place) { return place.at == at; });
+    bool moves = any_of(named, [&](const Place& place) { return place.at == at; });
     if (moves) at = named[next++].at;
   }
   if (order == chain) return Plan{};

@@ -21,7 +21,7 @@ Result<Plan> plan(const State& state, const ReorderBlockIterVar& reorder) {
   TW_TRY(place, state.find(reorder.block));
   const Block& block = place.block();
   std::vector<int64_t> sorted = reorder.new_order;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   bool each_once = sorted.size() == block.iter_vars.size();
   for (size_t i = 0; each_once && i < sorted.size(); ++i) each_once = sorted[i] == static_cast<int64_t>(i);
   if (!each_once) {
@@ -39,8 +39,8 @@ Result<Plan> plan(const State& state, const ReorderBlockIterVar& reorder) {
   std::vector<Ref<IterVar>> axes;
   std::vector<Expr> values;
   for (int64_t from : reorder.new_order) {
-    axes.push_back(block.iter_vars[static_cast<size_t>(from)]);
-    values.push_back(realize->iter_values[static_cast<size_t>(from)]);
+    axes.push_back(block.iter_vars[from]);
+    values.push_back(realize->iter_values[from]);
   }
   TreeEdit edit(*place.tree);
   edit.change_block(place.at, [&](Block& changed) { changed.iter_vars = axes; });

@@ -31,7 +31,6 @@
 //              loops around stay independent
 #include "schedule/primitives/reverse_cache_write.h"
 
-#include <algorithm>
 #include <functional>
 
 #include "analysis/binding_reads.h"
@@ -45,6 +44,7 @@
 #include "schedule/inline.h"
 #include "schedule/relocate.h"
 #include "schedule/reverse_copy.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -80,10 +80,10 @@ int innermost_outside(const Place& block, int scope, const std::vector<int>& loo
   int outside = scope;
   for (int at : loops) {
     bool moves = false, selects = true;
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       if (!uses_var(realize.iter_values[i], block.tree->for_at(at).loop_var)) continue;
       moves = true;
-      selects &= std::find(cached.begin(), cached.end(), i) != cached.end();
+      selects &= is_contained(cached, i);
     }
     if (!moves || !selects) break;
     outside = at;
@@ -110,9 +110,9 @@ Status check_neighbors(const Place& block, int near, const Ref<Buffer>& buffer) 
 /// The block with axes that select elements as spatial ones, and all others as those of a reduction.
 Ref<Block> accumulating(const Ref<Block>& block, const AxisCache& cache) {
   Block changed = *at_element(block, cache.original, cache.cache, cache.new_indices);
-  for (size_t i = 0; i < changed.iter_vars.size(); ++i) {
+  for (size_t i : indices_of(changed.iter_vars)) {
     IterVar axis = *changed.iter_vars[i];
-    const bool selects = std::find(cache.axes.begin(), cache.axes.end(), i) != cache.axes.end();
+    const bool selects = is_contained(cache.axes, i);
     axis.iter_type = selects ? IterType::kDataPar : IterType::kCommReduce;
     changed.iter_vars[i] = make<IterVar>(std::move(axis));
   }
@@ -162,7 +162,7 @@ Stmt with_body(const Stmt& nest, const std::string& name, const std::vector<Iter
     Block block = *copy;
     block.name_hint = name;
     block.body = body(*copy->body.as<BufferStore>());
-    for (size_t i = 0; i < types.size(); ++i) {
+    for (size_t i : indices_of(types)) {
       IterVar axis = *block.iter_vars[i];
       axis.iter_type = types[i];
       block.iter_vars[i] = make<IterVar>(std::move(axis));
@@ -208,7 +208,7 @@ Result<Plan> plan(const State& state, const ReverseCacheWrite& cache) {
   // The copy is a store C[...] = C_local[...] in axes of its own; the guard is in those of the block.
   VarMap own;
   std::vector<IterType> before, spatial(axes.axes.size(), IterType::kDataPar);
-  for (size_t i = 0; i < axes.axes.size(); ++i) {
+  for (size_t i : indices_of(axes.axes)) {
     const IterVar& axis = *block.block().iter_vars[axes.axes[i]];
     own.emplace(axis.var, filled->iter_vars[i]->var);
     before.push_back(axis.iter_type);

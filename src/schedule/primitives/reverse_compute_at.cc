@@ -32,6 +32,7 @@
 #include "schedule/primitives/reverse_compute_at.h"
 #include "schedule/primitives/reverse_compute_inline.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -49,9 +50,8 @@ constexpr MoveCodes kReverseComputeAtCodes = {.role = "reverse_compute_at/P1",
 Expr condition_on(const Tree& tree, const std::vector<int>& loops, const Expr& predicate) {
   Expr condition = bool_imm(true);
   for (const Expr& term : conjuncts(predicate)) {
-    const bool mentions_others = uses_any_var(term, [&](const Ref<Var>& v) {
-      return std::none_of(loops.begin(), loops.end(), [&](int at) { return tree.for_at(at).loop_var == v; });
-    });
+    const bool mentions_others = uses_any_var(
+        term, [&](const Ref<Var>& v) { return none_of(loops, [&](int at) { return tree.for_at(at).loop_var == v; }); });
     if (!mentions_others) condition = logical_and(condition, term);
   }
   return condition;

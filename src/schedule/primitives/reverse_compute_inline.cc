@@ -27,7 +27,6 @@
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
-#include "arith/index_map.h"
 #include "ir/build.h"
 #include "ir/conjunction.h"
 #include "ir/structural.h"
@@ -37,6 +36,7 @@
 #include "schedule/primitives/reverse_compute_inline.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -105,7 +105,7 @@ class Condition {
     Expr left = analyzer_.simplify(fact);
     if (is_true(left) || analyzer_.can_prove(left)) return;
     auto is_left = [&](const Expr& known) { return structural_equal(known, left); };
-    if (std::none_of(facts_.begin(), facts_.end(), is_left)) facts_.push_back(left);
+    if (none_of(facts_, is_left)) facts_.push_back(left);
   }
   std::vector<Expr> take() { return std::move(facts_); }
   arith::Analyzer& analyzer() { return analyzer_; }
@@ -143,7 +143,7 @@ void take_offset(Expr& loaded, Expr& stored) {
 std::optional<Axes> axes_of_consumer(const Block& consumer, std::vector<Expr> loaded, const Block& producer,
                                      const NestedAssignment& inner, const arith::Box& instances) {
   std::vector<Expr> stored = inner.store->indices;
-  for (size_t d = 0; d < loaded.size(); ++d) take_offset(loaded[d], stored[d]);
+  for (size_t d : indices_of(loaded)) take_offset(loaded[d], stored[d]);
   Condition condition(producer, inner.loops);
   auto within = [&](const Expr& value, const Expr& min, const Expr& extent) {
     Expr offset = value - cast(value.dtype(), min);
@@ -151,15 +151,15 @@ std::optional<Axes> axes_of_consumer(const Block& consumer, std::vector<Expr> lo
     condition.require(lt(offset, cast(value.dtype(), extent)));
   };
   auto run = [&](const VarMap& axes) {
-    for (size_t i = 0; i < instances.size(); ++i) {
+    for (size_t i : indices_of(instances)) {
       const Expr& value = axes.at(consumer.iter_vars[i]->var);
       within(value, instances[i].min, condition.analyzer().simplify(instances[i].max - instances[i].min + 1));
     }
   };
   if (auto axes = axes_by_dimension(consumer, loaded)) {
-    for (size_t d = 0; d < loaded.size(); ++d) {
+    for (size_t d : indices_of(loaded)) {
       auto same = [&](const Ref<IterVar>& axis) { return axis->var == (*axes)[d]; };
-      auto axis = std::find_if(consumer.iter_vars.begin(), consumer.iter_vars.end(), same);
+      auto axis = find_if(consumer.iter_vars, same);
       if (axis != consumer.iter_vars.end()) {
         within(stored[d], (*axis)->dom->min, (*axis)->dom->extent);
       } else {
@@ -177,7 +177,7 @@ std::optional<Axes> axes_of_consumer(const Block& consumer, std::vector<Expr> lo
   for (const Ref<IterVar>& axis : consumer.iter_vars) {
     within(axes.values[axis->var], axis->dom->min, axis->dom->extent);
   }
-  for (size_t d = 0; d < stored.size(); ++d) within(stored[d], zero(stored[d].dtype()), back->shape[d]);
+  for (size_t d : indices_of(stored)) within(stored[d], zero(stored[d].dtype()), back->shape[d]);
   run(axes.values);
   axes.conditions = condition.take();
   return axes;
@@ -213,8 +213,7 @@ class Merged {
 
  private:
   bool in_loops(const Expr& condition) const {
-    return std::any_of(loops_.begin(), loops_.end(),
-                       [&](const For* loop) { return uses_var(condition, loop->loop_var); });
+    return any_of(loops_, [&](const For* loop) { return uses_var(condition, loop->loop_var); });
   }
   Ref<BufferRegion> in_all_loops(const Ref<BufferRegion>& write, const Expr& condition) const {
     arith::Analyzer analyzer;
@@ -290,7 +289,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   merged.put(std::move(store), writes);
   BlockRealize realize = *tree.realize_at(pair.producer.at);
   VarMap bound;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     bound[merged.result.iter_vars[i]->var] = realize.iter_values[i];
   }
   arith::Analyzer analyzer;

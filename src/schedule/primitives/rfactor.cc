@@ -56,11 +56,10 @@
 //           P8 the first step surely runs; both blocks reduce each element exactly once, beginning with the init;
 //              consumers see the same
 //           P9 parallel loops around stay independent
-#include <algorithm>
 
+#include "schedule/primitives/rfactor.h"
 #include "analysis/axis_condition.h"
 #include "analysis/block_facts.h"
-#include "analysis/divisors.h"
 #include "analysis/kept_bounds.h"
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
@@ -71,11 +70,11 @@
 #include "schedule/edit.h"
 #include "schedule/inits.h"
 #include "schedule/kept_shape.h"
-#include "schedule/primitives/rfactor.h"
 #include "schedule/redeclare.h"
 #include "schedule/relocate.h"
 #include "schedule/rfactor_scattered.h"
 #include "schedule/runs_at_all.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -134,7 +133,7 @@ class Factoring {
     Ref<Var> lane = lane_axis(as_axes, factored, IterType::kDataPar, add);
     bool reduces = false;
     std::vector<bool> opened = opened_axes(chain_);
-    for (size_t i = 0; i < realize_.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize_.iter_values)) {
       const Ref<IterVar>& old = realize_.block->iter_vars[i];
       const Expr& value = realize_.iter_values[i];
       if (!opened[i]) {
@@ -160,7 +159,7 @@ class Factoring {
     for (const Expr& term : conjuncts(realize_.predicate)) {
       if (!chain_.accumulates) divide_term(term, as_axes, axes, condition, inside);
     }
-    for (size_t i = 0; i < reducer_.operands.size(); ++i) {
+    for (size_t i : indices_of(reducer_.operands)) {
       Expr operand = substitute(reducer_.operands[i], axes);
       if (!is_true(inside)) operand = if_then_else(inside, operand, cast(operand.dtype(), reducer_.starts[i]));
       operands.push_back(std::move(operand));
@@ -195,7 +194,7 @@ class Factoring {
       values.push_back(substitute(value, loop_vars));
     };
     Ref<Var> lane = lane_axis(none, chain_.loop.loop().loop_var, IterType::kDataPar, add);
-    for (size_t i = 0; i < realize_.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize_.iter_values)) {
       const Ref<IterVar>& old = realize_.block->iter_vars[i];
       if (!analysis::is_data_parallel(old)) continue;
       Ref<Var> v = make<Var>(*old->var, old->var.span());
@@ -226,7 +225,7 @@ class Factoring {
       block.iter_vars.push_back(made);
       values.push_back(value);
     });
-    for (size_t i = 0; i < realize_.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize_.iter_values)) {
       if (!analysis::is_data_parallel(realize_.block->iter_vars[i])) continue;
       block.iter_vars.push_back(realize_.block->iter_vars[i]);
       values.push_back(realize_.iter_values[i]);
@@ -276,7 +275,7 @@ class Factoring {
   /// A declared region in terms of the new axes; one of a result is of its partial ones.
   Ref<BufferRegion> moved(const Ref<BufferRegion>& old, const VarMap& axes, const Ref<Var>& lane) const {
     BufferRegion region = *substitute(old, axes);
-    for (size_t i = 0; i < partial_.size(); ++i) {
+    for (size_t i : indices_of(partial_)) {
       if (old->buffer != reducer_.buffers[i]) continue;
       region.buffer = partial_[i];
       Expr index = lane_index(lane);
@@ -291,7 +290,7 @@ class Factoring {
   /// conditions.
   void divide_term(const Expr& term, const VarMap& as_axes, const VarMap& axes, Expr& condition, Expr& inside) const {
     bool of_axes = false, of_others = false;
-    for (size_t i = 0; i < chain_.loops.size(); ++i) {
+    for (size_t i : indices_of(chain_.loops)) {
       if (!uses_var(term, chain_.at(i).loop_var)) continue;
       (as_axes.count(chain_.at(i).loop_var) ? of_axes : of_others) = true;
     }
@@ -315,7 +314,7 @@ class Factoring {
     analysis::bind_above(analyzer, tree, tree[chain_.block.at].parent);
     const std::vector<bool> opened = opened_axes(chain_);
     bool compares = false, keeps = false;
-    for (size_t i = 0; i < opened.size(); ++i) {
+    for (size_t i : indices_of(opened)) {
       const Ref<IterVar>& axis = realize_.block->iter_vars[i];
       const Expr &value = realize_.iter_values[i], &min = axis->dom->min;
       if (opened[i]) {
@@ -332,7 +331,7 @@ class Factoring {
     Expr condition = bool_imm(true);
     for (const Expr& term : conjuncts(realize_.predicate)) {
       bool reduces = false;
-      for (size_t i = 0; i < chain_.loops.size(); ++i) {
+      for (size_t i : indices_of(chain_.loops)) {
         reduces |= (chain_.reduces[i] || chain_.loops[i] == chain_.loop.at) && uses_var(term, chain_.at(i).loop_var);
       }
       if (!reduces) condition = logical_and(condition, term);
@@ -345,7 +344,7 @@ class Factoring {
     arith::Analyzer analyzer;
     analysis::bind_above(analyzer, *chain_.block.tree, chain_.block.at);
     std::vector<Expr> extents;
-    for (size_t i = 0; i < chain_.loops.size(); ++i) {
+    for (size_t i : indices_of(chain_.loops)) {
       if (chain_.is_factored_out(i)) extents.push_back(chain_.at(i).extent);
     }
     return all_positive(extents, analyzer);
@@ -356,7 +355,7 @@ class Factoring {
     if (const And* both = predicate.as<And>()) return logical_and(left_of(both->a), left_of(both->b));
     const Expr left = substitute(predicate, analysis::units_of(analysis::inputs_of(*chain_.block.tree, chain_.loops)));
     bool reduces = false;
-    for (size_t i = 0; i < chain_.loops.size(); ++i) {
+    for (size_t i : indices_of(chain_.loops)) {
       bool gone = chain_.is_factored_out(i) || chain_.loops[i] == chain_.loop.at;
       if (!gone || !uses_var(predicate, chain_.at(i).loop_var)) continue;
       if (uses_var(left, chain_.at(i).loop_var)) return bool_imm(true);
@@ -418,7 +417,7 @@ Status check_first_step(const ReductionChain& chain) {
   analysis::bind_above(analyzer, tree, chain.block.at);
   VarMap first;
   const VarMap units = analysis::units_of(analysis::inputs_of(tree, chain.loops));
-  for (size_t i = 0; i < chain.loops.size(); ++i) {
+  for (size_t i : indices_of(chain.loops)) {
     if (!chain.is_factored_out(i) && chain.loops[i] != chain.loop.at) continue;
     const For& loop = chain.at(i);
     first.emplace(loop.loop_var, loop.min);
@@ -442,18 +441,17 @@ Status check_elements(const ReductionChain& chain, const analysis::Reducer& redu
   const BlockRealize& realize = *tree.realize_at(chain.block.at);
   std::vector<int> left;
   bool is_once = true;
-  for (size_t i = 0; i < chain.loops.size(); ++i) {
+  for (size_t i : indices_of(chain.loops)) {
     if (chain.reduces[i] || chain.loops[i] == chain.loop.at) continue;
     left.push_back(chain.loops[i]);
   }
   std::vector<Expr> values;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     const Ref<IterVar>& axis = realize.block->iter_vars[i];
     if (!analysis::is_data_parallel(axis)) continue;
     values.push_back(realize.iter_values[i]);
     auto is_axis = [&](const Expr& index) { return index == axis->var; };
-    is_once &=
-        is_const_int(axis->dom->extent, 1) || std::any_of(reducer.indices.begin(), reducer.indices.end(), is_axis);
+    is_once &= is_const_int(axis->dom->extent, 1) || any_of(reducer.indices, is_axis);
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, tree[chain.loops.front()].parent);
@@ -473,7 +471,7 @@ Status check_order_of_groups(const ReductionChain& chain, const analysis::Reduce
   if (!reducer.takes_last()) return Ok{};
   const Expr& predicate = chain.block.tree->realize_at(chain.block.at)->predicate;
   bool is_limited = false;
-  for (size_t i = 0; i < chain.loops.size(); ++i) {
+  for (size_t i : indices_of(chain.loops)) {
     is_limited |= (chain.reduces[i] || chain.loops[i] == chain.loop.at) && uses_var(predicate, chain.at(i).loop_var);
   }
   if (!is_limited && chain.loops[chain.top] == chain.loop.at) return Ok{};

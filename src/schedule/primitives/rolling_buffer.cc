@@ -50,6 +50,7 @@
 #include "schedule/buffers.h"
 #include "schedule/cache.h"
 #include "schedule/primitives/rolling_buffer.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -81,7 +82,7 @@ std::optional<analysis::Obstacle> why_values_vary(const Tree& tree, const analys
   while (!pending.empty()) {
     int at = pending.back();
     pending.pop_back();
-    if (std::find(seen.begin(), seen.end(), at) != seen.end()) continue;
+    if (is_contained(seen, at)) continue;
     seen.push_back(at);
     const auto& facts = analysis::BlockFacts::of(tree.block_ref(at));
     if (facts.role != analysis::BlockRole::kComplete && facts.role != analysis::BlockRole::kReduction) {
@@ -143,8 +144,7 @@ Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {
                   "in the scope of " + describe(block) + " stands a statement outside of any block",
                   {NodeRef(scope.bare_statement())}, "put it into a block");
   }
-  bool own =
-      std::find(outer.alloc_buffers.begin(), outer.alloc_buffers.end(), roll.buffer) != outer.alloc_buffers.end();
+  bool own = is_contained(outer.alloc_buffers, roll.buffer);
   for (int child : scope.readers(roll.buffer)) {
     int reader = tree.block(scope.children()[child]->block->id.value);
     if (reader != block.at) roll.readers.push_back(reader);
@@ -179,7 +179,7 @@ Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {
   for (int at = common; at != Tree::kNone; at = tree[at].parent) {
     if (!tree[at].is_loop) continue;
     const For& loop = tree.for_at(at);
-    bool inside = std::find(roll.loops.begin(), roll.loops.end(), at) != roll.loops.end();
+    bool inside = is_contained(roll.loops, at);
     bool serial = loop.kind == ForKind::kSerial || loop.kind == ForKind::kUnrolled;
     if (serial && (!inside || is_const_int(loop.min, 0))) continue;
     return refuse("rolling_buffer/P5", describe_loop(loop) + " is not serial, from 0", {tree.stmt(at), block.node()},
@@ -225,8 +225,8 @@ std::optional<Overlap> find_varying(const Roll& roll, const Expr& min, const Exp
     return uses_var(min, tree.for_at(at).loop_var) || uses_var(max, tree.for_at(at).loop_var);
   };
   auto counts = [&](int at) { return uses_var(index, tree.for_at(at).loop_var); };
-  auto tile = std::find_if(roll.loops.begin(), roll.loops.end(), moves);
-  auto inner = std::find_if(below.begin(), below.end(), counts);
+  auto tile = find_if(roll.loops, moves);
+  auto inner = find_if(below, counts);
   if (tile == roll.loops.end() || inner == below.end()) return std::nullopt;
   mover = tree.for_at(*tile).loop_var;
   const For& counted = tree.for_at(*inner);
@@ -265,12 +265,12 @@ bool find_overlaps(Roll& roll) {
       arith::relax_region(analysis::bound_region(realize, write), analysis::domains_of(tree, *below), analyzer);
   roll.overlaps.resize(box.size());
   std::vector<Ref<Var>> movers;
-  for (size_t d = 0; d < box.size(); ++d) {
+  for (size_t d : indices_of(box)) {
     const Range& index = *write->region[d];
     if (index.min != block.iter_vars[d]->var || !is_const_int(index.extent, 1) || !box[d].is_bounded()) return false;
     Expr min = analyzer.simplify(box[d].min);
     auto moves = [&](const Ref<Var>& v) {
-      return std::any_of(roll.loops.begin(), roll.loops.end(), [&](int at) { return tree.for_at(at).loop_var == v; });
+      return any_of(roll.loops, [&](int at) { return tree.for_at(at).loop_var == v; });
     };
     if (const_int(min)) {
       // A box that grows from tile to tile: what neighbors have together is not all that the later one needs.
@@ -280,9 +280,7 @@ bool find_overlaps(Roll& roll) {
     auto start = start_of_window(min);
     auto extent = const_int(analyzer.simplify(box[d].max - box[d].min + 1));
     // Where one loop moves two dimensions, the windows of neighbors do not overlap as boxes do.
-    auto is_second = [&](const Ref<Var>& tile) {
-      return std::find(movers.begin(), movers.end(), tile) != movers.end();
-    };
+    auto is_second = [&](const Ref<Var>& tile) { return is_contained(movers, tile); };
     Overlap& overlap = roll.overlaps[d];
     if (!start || !extent) {
       Ref<Var> mover;
@@ -302,7 +300,7 @@ bool find_overlaps(Roll& roll) {
     if (!analyzer.can_prove_equal(realize.iter_values[d], min + overlap.inner)) return false;
   }
   for (int at : roll.loops) {
-    for (size_t d = 0; d < roll.overlaps.size(); ++d) {
+    for (size_t d : indices_of(roll.overlaps)) {
       if (roll.overlaps[d].tile != tree.for_at(at).loop_var) continue;
       roll.axis = d;
       return true;
@@ -321,14 +319,14 @@ bool only_bounds_axes(const Expr& predicate, const BlockRealize& realize, const 
   const auto is_bound = [&](const Expr& term) {
     const BinaryOperands sides = binary_operands(term);
     const bool compares = term.is<LT>() || term.is<LE>() || term.is<GT>() || term.is<GE>();
-    return compares && std::any_of(realize.iter_values.begin(), realize.iter_values.end(), [&](const Expr& value) {
+    return compares && any_of(realize.iter_values, [&](const Expr& value) {
              const Expr &a = *sides.a, &b = *sides.b;
              return value.dtype() == a.dtype() &&
                     (is_fixed(analyzer.simplify(a - b - value)) || is_fixed(analyzer.simplify(b - a - value)));
            });
   };
   const std::vector<Expr> terms = conjuncts(predicate);
-  return std::all_of(terms.begin(), terms.end(), is_bound);
+  return all_of(terms, is_bound);
 }
 
 Expr round(const Roll& roll, const Expr& index) {
@@ -358,8 +356,7 @@ void allocate_instead(Block& block, const Ref<Buffer>& before, const Ref<Buffer>
 
 bool touches(const Block& block, const Ref<Buffer>& buffer) {
   auto is_of = [&](const Ref<BufferRegion>& region) { return region->buffer == buffer; };
-  return std::any_of(block.reads.begin(), block.reads.end(), is_of) ||
-         std::any_of(block.writes.begin(), block.writes.end(), is_of);
+  return any_of(block.reads, is_of) || any_of(block.writes, is_of);
 }
 
 /// A block that touches the buffer depends on the order of its instances now. An axis of a reduction stays one: the
@@ -449,7 +446,7 @@ std::vector<Undone> buffers_that_roll(const Tree& tree, int scope_at) {
   for (const Ref<Buffer>& buffer : outer.alloc_buffers) {
     if (scope.writers(buffer).size() != 1) continue;
     const Block& writer = *scope.children()[scope.writers(buffer)[0]]->block;
-    for (size_t position = 0; position < writer.writes.size(); ++position) {
+    for (size_t position : indices_of(writer.writes)) {
       const Ref<BufferRegion>& write = writer.writes[position];
       if (write->buffer != buffer) continue;
       for (size_t d = 0; d < write->region.size() && d < writer.iter_vars.size(); ++d) {

@@ -6,8 +6,8 @@
 //
 // Requires  P1 the block is not the root
 //           P2 the decision is at least -2
-#include <algorithm>
 
+#include "schedule/primitives/sample_compute_location.h"
 #include "analysis/block_facts.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
@@ -16,7 +16,7 @@
 #include "schedule/primitive.h"
 #include "schedule/primitives/compute_at.h"
 #include "schedule/primitives/compute_inline.h"
-#include "schedule/primitives/sample_compute_location.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -25,7 +25,7 @@ namespace {
 bool is_spatial(const Tree& tree, int loop) {
   for (int block : tree.child_blocks(loop)) {
     const BlockRealize& realize = *tree.realize_at(block);
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       if (analysis::is_data_parallel(realize.block->iter_vars[i])) continue;
       if (uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) return false;
     }
@@ -69,11 +69,11 @@ std::vector<Candidate> candidates_for(const State& state, const BlockRV& rv, con
   if (consumers.empty()) return result;
   std::vector<int> loops = loops_around_consumers(tree, consumers);
   int last_spatial = -1;
-  for (size_t i = 0; i < loops.size(); ++i) {
+  for (size_t i : indices_of(loops)) {
     if (is_spatial(tree, loops[i])) last_spatial = static_cast<int>(i);
   }
   bool below_others = false;
-  for (size_t i = 0; i < loops.size(); ++i) {
+  for (size_t i : indices_of(loops)) {
     const For& loop = tree.for_at(loops[i]);
     if (is_const_int(loop.extent, 1)) continue;
     if (is_spatial(tree, loops[i])) {
@@ -116,7 +116,7 @@ Result<Plan> plan(const State& state, const SampleComputeLocation& sample) {
   size_t chosen = 0;
   if (sample.decision.value) {
     bool lower = false;
-    for (size_t i = 0; i < candidates.size(); ++i) {
+    for (size_t i : indices_of(candidates)) {
       if (candidates[i].number > *sample.decision.value) break;
       chosen = i;
       lower = true;

@@ -20,6 +20,7 @@
 #include "ir/traverse.h"
 #include "schedule/buffers.h"
 #include "schedule/primitives/set_axis_separator.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 
@@ -30,7 +31,7 @@ Result<Plan> plan(const State& state, const SetAxisSeparator& step) {
   TW_TRY(buffer, touched_buffer(recorded.buffer, block, "set_axis_separator/P1"));
   const auto& separators = step.axis_separators;
   const auto rank = static_cast<int64_t>(buffer->shape.size());
-  bool ascending = std::is_sorted(separators.begin(), separators.end(), std::less_equal<>());
+  bool ascending = std::ranges::is_sorted(separators, std::less_equal<>());
   if (!ascending || (!separators.empty() && (separators.front() < 0 || separators.back() > rank))) {
     return refuse("set_axis_separator/P2",
                   "'" + buffer->name + "' has " + std::to_string(rank) +
@@ -40,7 +41,7 @@ Result<Plan> plan(const State& state, const SetAxisSeparator& step) {
   bool own = is_parameter(state, block.func, buffer);
   for (int at : tree.blocks()) {
     const auto& allocated = tree.block_at(at).alloc_buffers;
-    own |= std::any_of(allocated.begin(), allocated.end(), [&](const auto& known) { return known == buffer; });
+    own |= any_of(allocated, [&](const auto& known) { return known == buffer; });
   }
   if (!own) {
     return refuse("set_axis_separator/P3", "'" + buffer->name + "' is a view of another buffer", {block.node()},

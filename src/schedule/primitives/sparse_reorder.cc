@@ -19,6 +19,7 @@
 #include "ir/traverse.h"
 #include "schedule/primitive.h"
 #include "schedule/sparse_nest.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -88,7 +89,7 @@ Result<Plan> plan(const State& state, const SparseReorder& reorder) {
                   {nest.iteration}, "name all of them, in their new order");
   }
   SparseIteration after = iteration;
-  for (size_t i = 0; i < nest.at.size(); ++i) {
+  for (size_t i : indices_of(nest.at)) {
     after.iter_vars[i] = iteration.iter_vars[nest.at[i]];
     const bool follows = i > 0 && nest.at[i] == nest.at[i - 1] + 1;
     const bool precedes = i + 1 < nest.at.size() && nest.at[i + 1] == nest.at[i] + 1;
@@ -102,8 +103,8 @@ Result<Plan> plan(const State& state, const SparseReorder& reorder) {
   std::vector<Ref<Axis>> around;
   for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
     const Ref<Axis>& parent = iter->axis->parent;
-    const bool is_inside = std::any_of(iteration.iter_vars.begin(), iteration.iter_vars.end(),
-                                       [&](const Ref<SpIterVar>& other) { return other->axis == parent; });
+    const bool is_inside =
+        any_of(iteration.iter_vars, [&](const Ref<SpIterVar>& other) { return other->axis == parent; });
     if (parent.defined() && !is_inside) around.push_back(parent);
   }
   if (auto fault = fault_of(after, around, nest.iteration)) {

@@ -30,6 +30,7 @@
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
 #include "schedule/rebind.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -55,9 +56,8 @@ struct SplitExtents {
 /// Proofs about expressions of T.vscale(): for each number that it may be.
 bool can_prove(const Expr& condition, arith::Analyzer& analyzer) {
   if (analyzer.can_prove(condition)) return true;
-  return uses_vscale(condition) && std::all_of(std::begin(kVscales), std::end(kVscales), [&](int vscale) {
-           return analyzer.can_prove(with_vscale(condition, vscale));
-         });
+  return uses_vscale(condition) &&
+         all_of(kVscales, [&](int vscale) { return analyzer.can_prove(with_vscale(condition, vscale)); });
 }
 
 /// A factor that is an expression, in the type of the loop; nothing for what depends on more than T.vscale(), or may
@@ -183,7 +183,7 @@ Result<Plan> plan(const State& state, const Split& split) {
   std::vector<Ref<Var>> vars;
   const Expr start = zero(nest.dtype);
   Expr value = start;
-  for (size_t i = 0; i < nest.extents.size(); ++i) {
+  for (size_t i : indices_of(nest.extents)) {
     vars.push_back(var(loop.loop_var->name_hint + "_" + std::to_string(i), nest.dtype));
     rebind.bind(vars[i], start, nest.extents[i]);
     value = value * nest.extents[i] + vars[i];

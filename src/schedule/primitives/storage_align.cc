@@ -20,6 +20,7 @@
 #include "ir/build.h"
 #include "schedule/annotations.h"
 #include "schedule/cache.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -29,7 +30,7 @@ constexpr const char* kKey = "buffer_dim_align";
 bool is_entry(const NodeRef& node) {
   const List* entry = node.as<List>();
   return entry && entry->items.size() == 4 &&
-         std::all_of(entry->items.begin(), entry->items.end(), [](const NodeRef& item) { return item.is<IntImm>(); });
+         all_of(entry->items, [](const NodeRef& item) { return item.is<IntImm>(); });
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ Result<Plan> plan(const State& state, const StorageAlign& align) {
   List entries;
   if (NodeRef old = annotations.get(kKey); old.defined()) {
     const List* list = old.as<List>();
-    if (!list || !std::all_of(list->items.begin(), list->items.end(), is_entry)) {
+    if (!list || !all_of(list->items, is_entry)) {
       return refuse("storage_align/P5",
                     describe(block) + " has an annotation '" + std::string(kKey) + "' that is not a list of quadruples",
                     {block.node()}, "it holds lists (number of the write, axis, factor, offset)");
@@ -66,7 +67,7 @@ Result<Plan> plan(const State& state, const StorageAlign& align) {
   }
   int64_t axis = align.axis < 0 ? align.axis + rank : align.axis;
   NodeRef entry = make<List>({{i32(position), i32(axis), i32(align.factor), i32(align.offset)}});
-  auto same = std::find_if(entries.items.begin(), entries.items.end(), [&](const NodeRef& item) {
+  auto same = find_if(entries.items, [&](const NodeRef& item) {
     const List& known = *item.as<List>();
     return const_int(Expr(known.items[0])) == position && const_int(Expr(known.items[1])) == axis;
   });

@@ -20,8 +20,8 @@
 //              of an array select are whole, as of an intrinsic for B[I[k]]
 //           P5 a part that is written shares no memory with another one
 //           P6 a part has the memory layout that the implementation declares
-#include <algorithm>
 
+#include "schedule/primitives/tensorize.h"
 #include "analysis/block_facts.h"
 #include "arith/int_set.h"
 #include "ir/build.h"
@@ -34,8 +34,8 @@
 #include "schedule/match_description.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/blockize.h"
-#include "schedule/primitives/tensorize.h"
 #include "support/closest.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -66,7 +66,7 @@ class Replacement {
                     "the description of the intrinsic is tilewright.TensorIntrin.get(\"" + intrin_.name + "\").desc");
     }
     const Parts& parts = std::get<Parts>(matched);
-    bool wide = std::any_of(parts.begin(), parts.end(), [](const auto& part) { return has_wide_indices(part.second); });
+    bool wide = any_of(parts, [](const auto& part) { return has_wide_indices(part.second); });
     if (wide && intrin_.wide_impl.defined()) impl_ = renew_defs(intrin_.wide_impl);
     TW_RETURN_IF_ERROR(find_arguments(parts, block));
     TW_RETURN_IF_ERROR(check_memory());
@@ -75,14 +75,13 @@ class Replacement {
 
  private:
   static bool has_wide_indices(const Part& part) {
-    return std::any_of(part.start.begin(), part.start.end(),
-                       [](const Expr& e) { return e.dtype() == DataType::int_(64); });
+    return any_of(part.start, [](const Expr& e) { return e.dtype() == DataType::int_(64); });
   }
 
   /// The condition of the block where it speaks of whole axes.
   static Expr in_axes(const BlockRealize& realize) {
     VarMap map;
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       if (realize.iter_values[i].is<Var>()) map[realize.iter_values[i]] = realize.block->iter_vars[i]->var;
     }
     return substitute(realize.predicate, map);
@@ -103,7 +102,7 @@ class Replacement {
   Status find_arguments(const Parts& parts, const Block& block) {
     const auto& said = intrin_.desc->params;
     const Ref<Block> contract = TensorIntrin::block_of(intrin_.desc);
-    for (size_t i = 0; i < said.size(); ++i) {
+    for (size_t i : indices_of(said)) {
       Ref<Buffer> described = intrin_.desc->buffer_of(said[i]);
       auto it = parts.find(described);
       if (it == parts.end()) {
@@ -118,14 +117,13 @@ class Replacement {
       TW_RETURN_IF_ERROR(check_gathered(part, described));
       std::vector<Ref<Range>> region;
       size_t leading = part.start.size() - described->shape.size();
-      for (size_t d = 0; d < part.start.size(); ++d) {
+      for (size_t d : indices_of(part.start)) {
         DataType dtype = part.start[d].dtype();
         Expr extent = d < leading ? one(dtype) : cast(dtype, described->shape[d - leading]);
         region.push_back(range(part.start[d], extent));
       }
       auto touches = [&](const std::vector<Ref<BufferRegion>>& regions) {
-        return std::any_of(regions.begin(), regions.end(),
-                           [&](const Ref<BufferRegion>& r) { return r->buffer == described; });
+        return any_of(regions, [&](const Ref<BufferRegion>& r) { return r->buffer == described; });
       };
       Argument argument{impl_->buffer_of(impl_->params[i]), make<BufferRegion>({part.buffer, std::move(region)}),
                         touches(contract->writes)};
@@ -161,7 +159,7 @@ class Replacement {
                     {tree_.stmt(at_)}, "pad the buffer, or leave such tiles to a loop of their own");
     }
     auto within = [&](const std::vector<Ref<BufferRegion>>& declared) {
-      return std::any_of(declared.begin(), declared.end(), [&](const Ref<BufferRegion>& outer) {
+      return any_of(declared, [&](const Ref<BufferRegion>& outer) {
         return outer->buffer == argument.region->buffer &&
                arith::proves_subset(part, arith::box_of(outer->region), analyzer_);
       });
@@ -200,7 +198,7 @@ class Replacement {
       stated = strides_of(own);
     }
     size_t leading = actual.size() - stated.size();
-    for (size_t d = 0; d < stated.size(); ++d) {
+    for (size_t d : indices_of(stated)) {
       if (stated[d].is<Var>() || is_const_int(own.shape[d], 1)) continue;
       if (analyzer_.can_prove_equal(cast(DataType::int_(64), stated[d]),
                                     cast(DataType::int_(64), actual[d + leading]))) {
@@ -262,12 +260,12 @@ class Replacement {
     const Block& body = moved.empty() ? inside : *TensorIntrin::block_of(impl);
     std::unordered_map<NodeRef, const Argument*> by_buffer;
     result.match_buffers.clear();
-    for (size_t i = 0; i < arguments_.size(); ++i) {
+    for (size_t i : indices_of(arguments_)) {
       Ref<Buffer> buffer = impl->buffer_of(impl->params[i]);
       by_buffer[buffer] = &arguments_[i];
       result.match_buffers.push_back(make<MatchBufferRegion>({buffer, arguments_[i].region}));
     }
-    result.match_buffers.insert(result.match_buffers.end(), body.match_buffers.begin(), body.match_buffers.end());
+    append_range(result.match_buffers, body.match_buffers);
     result.alloc_buffers = body.alloc_buffers;
     auto shown = [&](const std::vector<Ref<BufferRegion>>& regions) {
       std::vector<Ref<BufferRegion>> all;
@@ -289,7 +287,7 @@ class Replacement {
   Ref<BufferRegion> behind(const Argument& argument, const BufferRegion& part) {
     BufferRegion result = *argument.region;
     size_t leading = result.region.size() - part.region.size();
-    for (size_t d = 0; d < part.region.size(); ++d) {
+    for (size_t d : indices_of(part.region)) {
       const Ref<Range>& start = argument.region->region[d + leading];
       DataType dtype = start->min.dtype();
       result.region[d + leading] =

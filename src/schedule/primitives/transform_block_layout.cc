@@ -11,8 +11,8 @@
 //           P3 the map takes the axes one to one onto a box of indices from 0
 //           P4 a new index stands for spatial axes or for reduction axes; axes of extent 1 count as neither
 //           P5 the block sees the same in any order of its iterations
-#include <algorithm>
 
+#include "schedule/primitives/transform_block_layout.h"
 #include "analysis/block_facts.h"
 #include "analysis/independence.h"
 #include "arith/index_map.h"
@@ -21,7 +21,7 @@
 #include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
-#include "schedule/primitives/transform_block_layout.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -33,7 +33,7 @@ Result<std::vector<int>> loops_of(const Place& block) {
     return refuse("transform_block_layout/P1", describe(block) + " is in no loop", {block.node()},
                   "add_unit_loop() gives it one");
   }
-  for (size_t i = 0; i < loops.size(); ++i) {
+  for (size_t i : indices_of(loops)) {
     Place loop{block.func, block.tree, loops[i]};
     TW_RETURN_IF_ERROR(require_plain_loop(loop, "transform_block_layout/P1"));
     TW_RETURN_IF_ERROR(require_zero_start(loop, "transform_block_layout/P1"));
@@ -58,7 +58,7 @@ Status check_bindings(const Place& block, const std::vector<int>& loops) {
                  std::to_string(loops.size()) + " loops");
   }
   std::vector<bool> bound(loops.size());
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     const Ref<IterVar>& axis = realize.block->iter_vars[i];
     size_t d = 0;
     while (d < loops.size() && realize.iter_values[i] != block.tree->for_at(loops[d]).loop_var) ++d;
@@ -82,7 +82,7 @@ Result<std::vector<IterType>> types_of(const Place& block, const IndexMap& map) 
   std::vector<IterType> result;
   for (const Expr& e : map.final_indices) {
     bool spatial = false, reduction = false;
-    for (size_t d = 0; d < map.initial_indices.size(); ++d) {
+    for (size_t d : indices_of(map.initial_indices)) {
       const Ref<IterVar>& axis = block.block().iter_vars[d];
       if (is_const_int(axis->dom->extent, 1) || !uses_var(e, map.initial_indices[d])) continue;
       (analysis::is_reduction_axis(axis) ? reduction : spatial) = true;
@@ -162,7 +162,7 @@ Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
   std::vector<Ref<Var>> loop_vars;
   std::vector<Ref<IterVar>> axes;
   std::vector<Expr> axis_vars;
-  for (size_t n = 0; n < inverted->shape.size(); ++n) {
+  for (size_t n : indices_of(inverted->shape)) {
     const Expr& extent = inverted->shape[n];
     loop_vars.push_back(var("ax" + std::to_string(n), extent.dtype()));
     Ref<Var> axis = var("v" + std::to_string(n), extent.dtype());
@@ -173,7 +173,7 @@ Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
   }
   std::vector<Expr> values = arith::map_indices(*inverted->inverse, axis_vars, analyzer);
   VarMap replaced;
-  for (size_t d = 0; d < values.size(); ++d) {
+  for (size_t d : indices_of(values)) {
     const Ref<Var>& axis = old->iter_vars[d]->var;
     replaced[axis] = cast(axis.dtype(), values[d]);
   }

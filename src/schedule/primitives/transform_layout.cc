@@ -16,7 +16,6 @@
 //           P5 regions of several elements that are written are boxes again
 //           P6 pad_value is one value of the buffer's type, which loads nothing but the buffer
 //           P7 parallel loops around what fills the padding stay independent
-#include <algorithm>
 #include <unordered_set>
 
 #include "arith/index_map.h"
@@ -31,6 +30,7 @@
 #include "schedule/layout_padding.h"
 #include "schedule/primitives/transform_layout.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -57,7 +57,7 @@ struct Layout {
 
 bool is_identity(const IndexMap& map) {
   if (map.initial_indices.size() != map.final_indices.size()) return false;
-  for (size_t d = 0; d < map.initial_indices.size(); ++d) {
+  for (size_t d : indices_of(map.initial_indices)) {
     if (map.final_indices[d] != map.initial_indices[d]) return false;
   }
   return true;
@@ -154,8 +154,7 @@ Rewritten rewrite_accesses(const Ref<Block>& root, const Layout& layout) {
 /// One element, without a mask.
 template <class Access>
 bool is_plain(const Access& access) {
-  bool scalar = std::all_of(access.indices.begin(), access.indices.end(),
-                            [](const Expr& index) { return index.dtype().is_scalar(); });
+  bool scalar = all_of(access.indices, [](const Expr& index) { return index.dtype().is_scalar(); });
   return scalar && !access.predicate.defined();
 }
 
@@ -203,7 +202,7 @@ Result<Ref<IndexMap>> pad_map(const PadValue& pad, const Layout& layout, const N
                   "give one value of that type: a number, an expression, or a function of the new indices");
   };
   IndexMap map;
-  for (size_t d = 0; d < layout.after->shape.size(); ++d) {
+  for (size_t d : indices_of(layout.after->shape)) {
     map.initial_indices.emplace_back(var("axis" + std::to_string(d), layout.after->shape[d].dtype()));
   }
   if (const int64_t* number = std::get_if<int64_t>(&pad.value)) {
@@ -300,7 +299,7 @@ Ref<IndexMap> with_values(const State& state, const TransformLayout& transform) 
   IndexMap chosen = *map;
   const size_t num_indices = map->initial_indices.size() - values.size();
   VarMap numbers;
-  for (size_t i = 0; i < values.size(); ++i) {
+  for (size_t i : indices_of(values)) {
     const Def<Var>& parameter = map->initial_indices[num_indices + i];
     numbers[parameter] = constant(parameter.dtype(), state.value(values[i]));
   }

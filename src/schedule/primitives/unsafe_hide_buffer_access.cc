@@ -12,11 +12,11 @@
 //
 // Requires  P1 the kind of region is "read" or "write"
 //           P2 the block has regions at these positions
-#include <algorithm>
 
+#include "schedule/primitives/unsafe_hide_buffer_access.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
-#include "schedule/primitives/unsafe_hide_buffer_access.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 
@@ -40,7 +40,7 @@ Result<Plan> plan(const State& state, const UnsafeHideBufferAccess& step) {
     std::vector<Ref<BufferRegion>> left;
     for (int64_t i = 0; i < count; ++i) {
       const auto& hidden = step.buf_index_array;
-      if (std::find(hidden.begin(), hidden.end(), i) == hidden.end()) left.push_back(regions[i]);
+      if (!is_contained(hidden, i)) left.push_back(regions[i]);
     }
     regions = std::move(left);
   });

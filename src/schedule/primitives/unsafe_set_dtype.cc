@@ -13,7 +13,6 @@
 // Requires  P1 the block writes a buffer at that position
 //           P2 the type is one of numbers
 //           P3 a block allocates the buffer, and its pointer is used by nothing but loads and stores
-#include <algorithm>
 #include <unordered_map>
 
 #include "ir/build.h"
@@ -21,6 +20,7 @@
 #include "schedule/cache.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/unsafe_set_dtype.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -66,7 +66,7 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
   bool allocated = false;
   for (int at : tree.blocks()) {
     const auto& own = tree.block_at(at).alloc_buffers;
-    allocated |= std::any_of(own.begin(), own.end(), [&](const auto& known) { return known == buffer; });
+    allocated |= any_of(own, [&](const auto& known) { return known == buffer; });
   }
   if (!allocated) {
     return refuse("unsafe_set_dtype/P3", "no block allocates '" + buffer->name + "'", {block.node()},

@@ -7,6 +7,7 @@
 #include "analysis/loop_program.h"
 #include "search/batch.h"
 #include "search/cost_model/device_cost.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -78,7 +79,7 @@ class StoreModel {
 
 StoreModel::StoreModel(LoopProgram& program, const StoreFact& store, const Target& target, const MachineModel& machine)
     : program_(program), store_(store), target_(target), machine_(machine), nest_(program.nest(store.loop)) {
-  for (size_t at = 0; at < nest_.size(); ++at) {
+  for (size_t at : indices_of(nest_)) {
     const LoopFact& loop = program_.loops[nest_[at]];
     bool once = store.is_init && store.reduction & analysis::level_bit(loop.depth);
     double around = iterations_;
@@ -183,7 +184,7 @@ void StoreModel::choose_block() {
 
 double StoreModel::vectors(const Stream& stream) const {
   double count = 1;
-  for (size_t at = 0; at < nest_.size(); ++at) {
+  for (size_t at : indices_of(nest_)) {
     if (!block_[at] || !stream.moves[at]) continue;
     count *= static_cast<int>(at) == vector_ ? std::ceil(extent(at) / lanes_) : extent(at);
   }
@@ -196,8 +197,8 @@ double StoreModel::vectors(const Stream& stream) const {
 
 /// The number of divisions in indices that are not repeated in each iteration.
 double StoreModel::divisions_done_before() const {
-  const bool in_vain = divides_in_vain_ && vector_ >= 0 &&
-                       std::all_of(streams_.begin(), streams_.end(), [&](const Stream& s) { return s.even[vector_]; });
+  const bool in_vain =
+      divides_in_vain_ && vector_ >= 0 && all_of(streams_, [&](const Stream& s) { return s.even[vector_]; });
   // Those that only outer loops change are made once for all iterations of the inner ones.
   Levels inner = 0;
   for (size_t at = nest_.size(); at-- > 0;) {
@@ -229,12 +230,12 @@ double StoreModel::work_of_one() const {
 double StoreModel::compute_cycles() {
   double copies = 1;  // copies of the block
   int repeated = -1;  // the innermost loop around it
-  for (size_t at = 0; at < nest_.size(); ++at) {
+  for (size_t at : indices_of(nest_)) {
     if (block_[at]) copies *= static_cast<int>(at) == vector_ ? std::ceil(extent(at) / lanes_) : extent(at);
     if (!block_[at]) repeated = static_cast<int>(at);
   }
   double per_vector = 1;  // iterations of the nest that one step of straight code does
-  for (size_t at = 0; at < nest_.size(); ++at) {
+  for (size_t at : indices_of(nest_)) {
     if (block_[at]) per_vector *= extent(at);
     if (!block_[at] && static_cast<int>(at) == vector_) per_vector *= lanes_;
   }
@@ -284,7 +285,7 @@ double StoreModel::footprint(const Stream& stream, size_t depth, double way) con
   for (size_t at = depth; at < nest_.size(); ++at) {
     if (stream.moves[at]) steps.push_back({std::fabs(stream.steps[at]) * stream.size, extent(at)});
   }
-  std::sort(steps.begin(), steps.end());
+  std::ranges::sort(steps);
   for (auto [step, times] : steps) {
     if (times <= 1) continue;
     if (step <= std::max(run, machine_.line_bytes)) {

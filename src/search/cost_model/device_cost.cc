@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/loop_program.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -53,7 +54,7 @@ class StoreOnDevice {
       const auto moves = [&](const LoopSum& index) {
         return (program_.sums.levels(index) & analysis::level_bit(loop.depth)) != 0;
       };
-      if (!loop.thread_tag.empty() || std::any_of(access.index.begin(), access.index.end(), moves)) count = all;
+      if (!loop.thread_tag.empty() || any_of(access.index, moves)) count = all;
     }
     return count;
   }
@@ -119,7 +120,7 @@ DeviceCost estimate_device_cost(const Ref<Module>& module) {
         std::min(1.0, nest.threads * std::max(1.0, nest.blocks / kProcessors) / kThreadsOfProcessor);
     const double warps = nest.threads / (std::ceil(nest.threads / kWarp) * kWarp);
     const double used = waves * resident * warps;
-    const double most = *std::max_element(std::begin(seconds), std::end(seconds));
+    const double most = *std::ranges::max_element(seconds);
     cost.memory += seconds[0];
     cost.shared += seconds[1];
     cost.compute += seconds[2];

@@ -81,7 +81,7 @@ Diagnostic missing(const std::string& path) {
 double Record::median() const {
   if (seconds.empty()) return std::numeric_limits<double>::infinity();
   std::vector<double> sorted = seconds;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const size_t middle = sorted.size() / 2;
   return host_factor() * (sorted.size() % 2 ? sorted[middle] : 0.5 * (sorted[middle - 1] + sorted[middle]));
 }

@@ -7,6 +7,7 @@
 
 #include "ir/traverse.h"
 #include "search/batch.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -125,7 +126,7 @@ void Extractor::put_threads(Row& row) const {
 std::vector<BufferUse> Extractor::uses(const StoreFact& store) const {
   std::vector<BufferUse> result;
   for (const AccessFact& access : store.accesses) {
-    auto use = std::find_if(result.begin(), result.end(), [&](const auto& u) { return u.buffer == access.buffer; });
+    auto use = find_if(result, [&](const auto& u) { return u.buffer == access.buffer; });
     if (use == result.end()) use = result.insert(result.end(), BufferUse(access.buffer));
     (access.writes ? use->writes : use->reads) = true;
     // A buffer that is stored to counts where it is stored to.
@@ -141,11 +142,11 @@ void Extractor::touch(std::vector<BufferUse>& uses) {
     for (BufferUse& use : uses) {
       const BufferFact& buffer = program_.buffers[use.buffer];
       double touched = 1;
-      for (size_t d = 0; d < buffer.shape.size(); ++d) touched *= extent_under(use, d, static_cast<int>(depth));
+      for (size_t d : indices_of(buffer.shape)) touched *= extent_under(use, d, static_cast<int>(depth));
       use.touched[depth] = std::max(touched, 0.0);
       bytes_under_[depth] += use.touched[depth] * buffer.element_bytes();
       std::vector<Touched>& all = touched_under_[nest_[depth]];
-      auto entry = std::find_if(all.begin(), all.end(), [&](const Touched& t) { return t.buffer == use.buffer; });
+      auto entry = find_if(all, [&](const Touched& t) { return t.buffer == use.buffer; });
       if (entry == all.end()) entry = all.insert(all.end(), Touched{use.buffer, 0, use.touched[depth]});
       ++entry->stores;
       entry->least = std::min(entry->least, use.touched[depth]);
@@ -221,7 +222,7 @@ void Extractor::find_reuse(BufferUse& use, double bytes_of_one_each) const {
     }
     inside *= static_cast<double>(loop.count());
     const std::vector<Touched>& all = touched_under_[nest_[at]];
-    auto entry = std::find_if(all.begin(), all.end(), [&](const Touched& t) { return t.buffer == use.buffer; });
+    auto entry = find_if(all, [&](const Touched& t) { return t.buffer == use.buffer; });
     if (entry->stores < 2) continue;
     double extent = std::max(1.0, static_cast<double>(loop.count()));
     use.reuse = Reuse::kSerial;
@@ -233,7 +234,7 @@ void Extractor::find_reuse(BufferUse& use, double bytes_of_one_each) const {
 }
 
 void Extractor::put_buffers(std::vector<BufferUse>& uses, Row& row) const {
-  std::sort(uses.begin(), uses.end(), [&](const BufferUse& a, const BufferUse& b) {
+  std::ranges::sort(uses, [&](const BufferUse& a, const BufferUse& b) {
     if (a.lines != b.lines) return a.lines > b.lines;
     if (a.bytes != b.bytes) return a.bytes > b.bytes;
     const std::string &x = program_.buffers[a.buffer].buffer->name, &y = program_.buffers[b.buffer].buffer->name;
@@ -343,15 +344,15 @@ FeatureMatrix Extractor::run(const std::vector<double>& workload) {
   for (const StoreFact& store : program_.stores) {
     if (store.is_constant) continue;
     int buffer = store.accesses[0].buffer;
-    auto it = std::find_if(rows.begin(), rows.end(), [&](const auto& entry) { return entry.first == buffer; });
+    auto it = find_if(rows, [&](const auto& entry) { return entry.first == buffer; });
     if (it == rows.end()) it = rows.insert(rows.end(), {buffer, {}});
     it->second = row(store);
   }
   FeatureMatrix matrix{rows.size(), options_.columns(), {}};
   matrix.values.reserve(matrix.rows * matrix.columns);
   for (auto& [buffer, row] : rows) {
-    matrix.values.insert(matrix.values.end(), row.begin(), row.end());
-    matrix.values.insert(matrix.values.end(), workload.begin(), workload.end());
+    append_range(matrix.values, row);
+    append_range(matrix.values, workload);
   }
   return matrix;
 }

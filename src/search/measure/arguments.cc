@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "search/measure/control_block.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -58,7 +59,7 @@ Result<std::shared_ptr<Arguments>> Arguments::create(std::vector<ArgumentSpec> s
     if (spec.dtype.bytes() == 0 || !spec.dtype.is_scalar())
       return argument_error("measure/argument",
                             fmt::format("{} cannot be measured with type {}", spec.name, spec.dtype.str()));
-    const bool fits = std::all_of(spec.shape.begin(), spec.shape.end(), [](int64_t extent) { return extent >= 0; });
+    const bool fits = all_of(spec.shape, [](int64_t extent) { return extent >= 0; });
     if (!fits)
       return argument_error("measure/argument", fmt::format("{} has a negative extent", spec.name),
                             "give the sizes that usual calls have: sizes={...}");
@@ -94,7 +95,7 @@ Result<std::shared_ptr<Arguments>> Arguments::create(std::vector<ArgumentSpec> s
   self->specs_ = std::move(specs);
   self->scalars_ = std::move(scalars);
   self->slots_.resize(self->specs_.size());
-  for (size_t i = 0; i < places.size(); ++i) self->slots_[i].place = places[i];
+  for (size_t i : indices_of(places)) self->slots_[i].place = places[i];
   return self;
 }
 
@@ -170,23 +171,23 @@ void Arguments::expect(size_t index, std::span<const std::byte> values) {
 }
 
 bool Arguments::expects_reference() const {
-  return std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.waits; });
+  return any_of(slots_, [](const Slot& slot) { return slot.waits; });
 }
 
 Status Arguments::adopt_outputs() {
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     if (specs_[i].role == ArgumentRole::kInput) continue;
     const std::string margin = margin_message(i);
     if (!margin.empty()) return script_error("measure/reference", margin);
   }
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     if (slots_[i].waits) expect(i, data(i));
   }
   return Ok{};
 }
 
 Status Arguments::check_complete() const {
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     const ArgumentRole role = specs_[i].role;
     if (role != ArgumentRole::kOutput && !slots_[i].is_set)
       return argument_error("measure/argument", fmt::format("{} has no initial values", specs_[i].name));
@@ -198,7 +199,7 @@ Status Arguments::check_complete() const {
 }
 
 void Arguments::prepare_outputs() {
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     if (specs_[i].role == ArgumentRole::kInput) continue;
     const auto whole = pages(i), values = data(i);
     std::fill(whole.data(), values.data(), kMarginPattern);
@@ -222,7 +223,7 @@ std::string Arguments::margin_message(size_t index) const {
 
 CheckReport Arguments::check_outputs(const std::atomic<bool>* cancel) const {
   CheckReport all;
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     if (specs_[i].role == ArgumentRole::kInput) continue;
     CheckReport one = check_result(specs_[i].name, specs_[i].dtype, specs_[i].shape, *slots_[i].expected, data(i),
                                    slots_[i].allowance, cancel);

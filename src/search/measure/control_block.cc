@@ -21,7 +21,7 @@ std::string describe_crash(const ControlBlock& block, const std::vector<Argument
   const int64_t argument = block.argument, distance = block.distance;
   if (argument < 0 || argument >= static_cast<int64_t>(specs.size()))
     return block.address ? fmt::format("{} at address {:#x}", verb, block.address) : "";
-  const ArgumentSpec& spec = specs[static_cast<size_t>(argument)];
+  const ArgumentSpec& spec = specs[argument];
   const auto size = static_cast<int64_t>(spec.bytes());
   if (distance < 0) return fmt::format("{} {} bytes before the start of {}", verb, -distance, spec.name);
   if (distance >= size) return fmt::format("{} {} bytes behind the end of {}", verb, distance - size, spec.name);

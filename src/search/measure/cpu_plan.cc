@@ -11,12 +11,12 @@
 namespace tilewright::search {
 
 CpuPlan plan_cpus(std::vector<Processor> processors, int threads) {
-  std::sort(processors.begin(), processors.end(), [](const Processor& a, const Processor& b) { return a.cpu > b.cpu; });
+  std::ranges::sort(processors, [](const Processor& a, const Processor& b) { return a.cpu > b.cpu; });
   // Stable, by how many of the same core came before: first one processor of each core, then their siblings.
   std::map<int32_t, int> seen;
   std::vector<std::pair<int, Processor>> ranked;
   for (const Processor& processor : processors) ranked.emplace_back(seen[processor.core]++, processor);
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first < b.first; });
 
   CpuPlan plan;
   std::set<int32_t> busy_cores;
@@ -37,8 +37,8 @@ CpuPlan plan_cpus(std::vector<Processor> processors, int threads) {
   }
   plan.exclusive = plan.build.empty();
   if (plan.exclusive) plan.build = plan.measure;
-  std::sort(plan.measure.begin(), plan.measure.end());
-  std::sort(plan.build.begin(), plan.build.end());
+  std::ranges::sort(plan.measure);
+  std::ranges::sort(plan.build);
   return plan;
 }
 

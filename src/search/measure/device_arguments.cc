@@ -7,6 +7,7 @@
 
 #include "codegen/signature.h"
 #include "runtime/runtime.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -40,7 +41,7 @@ std::unique_ptr<DeviceArguments> DeviceArguments::create(DLDeviceType type, cons
 }
 
 bool DeviceArguments::allocate() {
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     const size_t bytes = specs_[i].bytes();
     slots_[i].zone = std::clamp(round_up(bytes, kMinZone), kMinZone, kMaxZone);
     slots_[i].memory = tw_device_allocate(&context_, device_, static_cast<int64_t>(bytes + 2 * slots_[i].zone));
@@ -62,11 +63,11 @@ DeviceArguments::~DeviceArguments() {
 }
 
 bool DeviceArguments::has_in_out() const {
-  return std::ranges::any_of(specs_, [](const ArgumentSpec& spec) { return spec.role == ArgumentRole::kInOut; });
+  return any_of(specs_, [](const ArgumentSpec& spec) { return spec.role == ArgumentRole::kInOut; });
 }
 
 bool DeviceArguments::upload() {
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     Slot& slot = slots_[i];
     const size_t bytes = specs_[i].bytes();
     slot.initial.assign(bytes + 2 * slot.zone, kZoneByte);
@@ -79,7 +80,7 @@ bool DeviceArguments::upload() {
 }
 
 bool DeviceArguments::restore_in_out() {
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     const Slot& slot = slots_[i];
     if (specs_[i].role != ArgumentRole::kInOut) continue;
     if (tw_device_upload(&context_, device_, {slot.memory, static_cast<int64_t>(slot.zone)},
@@ -90,7 +91,7 @@ bool DeviceArguments::restore_in_out() {
 }
 
 bool DeviceArguments::show_outputs() {
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     if (!look_at(i)) return false;
   }
   return true;

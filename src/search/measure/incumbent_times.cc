@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "support/ranges.h"
+
 namespace tilewright::search {
 namespace {
 
@@ -21,8 +23,7 @@ bool IncumbentTimes::is_recent(const Timed& slice, double now) const {
 }
 
 bool IncumbentTimes::is_known(double now) const {
-  return std::any_of(slices_.begin(), slices_.end(),
-                     [&](const Timed& slice) { return slice.is_undisturbed && is_recent(slice, now); });
+  return any_of(slices_, [&](const Timed& slice) { return slice.is_undisturbed && is_recent(slice, now); });
 }
 
 bool IncumbentTimes::is_due(double now) const {
@@ -61,7 +62,7 @@ double IncumbentTimes::median(double now) const {
 
 double IncumbentTimes::fastest(double now) const {
   const std::vector<double> seconds = recent(now);
-  return seconds.empty() ? 0 : *std::min_element(seconds.begin(), seconds.end());
+  return seconds.empty() ? 0 : *std::ranges::min_element(seconds);
 }
 
 void FastestBeside::add(double candidate_seconds, double incumbent_seconds) {

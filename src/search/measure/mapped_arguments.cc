@@ -8,6 +8,7 @@
 
 #include "codegen/signature.h"
 #include "search/measure/control_block.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -62,7 +63,7 @@ std::unique_ptr<MappedArguments> MappedArguments::map(int shared_fd, std::vector
 
   size_t total = 0;
   const std::vector<Placement> places = place_arguments(self->specs_, total);
-  for (size_t i = 0; i < places.size(); ++i) {
+  for (size_t i : indices_of(places)) {
     const bool written = self->specs_[i].role != ArgumentRole::kInput;
     self->has_in_out_ = self->has_in_out_ || self->specs_[i].role == ArgumentRole::kInOut;
     std::byte* const pages = self->reserve(places[i].pages, page, i);
@@ -75,7 +76,7 @@ std::unique_ptr<MappedArguments> MappedArguments::map(int shared_fd, std::vector
     self->add(self->shared_, pages + places[i].lead, i);
   }
   // The address space for the own set is taken now, before a limit on it is set.
-  for (size_t i = 0; i < places.size(); ++i) {
+  for (size_t i : indices_of(places)) {
     std::byte* const data = self->reserve(places[i].pages, is_huge(self->specs_[i]) ? kHugePage : page, i);
     if (!data) return nullptr;
     self->add(self->own_, data, i);
@@ -89,7 +90,7 @@ std::unique_ptr<MappedArguments> MappedArguments::map(int shared_fd, std::vector
 bool MappedArguments::prepare_own() {
   if (own_ready_) return true;
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     const size_t bytes = specs_[i].bytes(), pages = std::max(round_up(bytes, page), page);
     void* const data = own_.tensors[i].data;
     if (::mprotect(data, pages, PROT_READ | PROT_WRITE) != 0) return false;
@@ -102,7 +103,7 @@ bool MappedArguments::prepare_own() {
 
 void MappedArguments::save_in_out() {
   saved_.resize(specs_.size());
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     if (specs_[i].role != ArgumentRole::kInOut) continue;
     const auto* data = static_cast<const std::byte*>(shared_.tensors[i].data);
     saved_[i].assign(data, data + specs_[i].bytes());
@@ -110,13 +111,13 @@ void MappedArguments::save_in_out() {
 }
 
 void MappedArguments::restore_in_out() {
-  for (size_t i = 0; i < saved_.size(); ++i)
+  for (size_t i : indices_of(saved_))
     std::copy(saved_[i].begin(), saved_[i].end(), static_cast<std::byte*>(own_.tensors[i].data));
 }
 
 bool MappedArguments::show_own_outputs() {
   if (has_in_out_ || !own_ready_) return false;
-  for (size_t i = 0; i < specs_.size(); ++i) {
+  for (size_t i : indices_of(specs_)) {
     if (specs_[i].role != ArgumentRole::kInput)
       std::memcpy(shared_.tensors[i].data, own_.tensors[i].data, specs_[i].bytes());
   }

@@ -10,13 +10,14 @@
 #include <random>
 
 #include "search/measure/pipeline_loop.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
 
 double median_of(std::vector<double> values) {
   if (values.empty()) return std::numeric_limits<double>::infinity();
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const size_t middle = values.size() / 2;
   return values.size() % 2 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
 }
@@ -128,7 +129,7 @@ bool MeasurePipeline::Loop::cancel_all(std::chrono::milliseconds wait) {
       for (Loop* loop : all()) {
         if (!has_ended(loop) && !loop->cancel_.exchange(true)) loop->wake();
       }
-      if (std::all_of(all().begin(), all().end(), has_ended)) return true;
+      if (all_of(all(), has_ended)) return true;
     }
     if (Clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -213,7 +214,7 @@ PairedRatio paired_ratio(const std::vector<double>& first, const std::vector<dou
     for (double& value : sample) value = ratios[random() % ratios.size()];
     medians.push_back(median_of(sample));
   }
-  std::sort(medians.begin(), medians.end());
+  std::ranges::sort(medians);
   return {median_of(ratios), medians[kSamples / 40], medians[kSamples - 1 - kSamples / 40]};
 }
 

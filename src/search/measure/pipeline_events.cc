@@ -10,6 +10,7 @@
 #include "search/measure/control_block.h"
 #include "search/measure/pipeline_loop.h"
 #include "search/measure/process_limits.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -259,7 +260,7 @@ bool MeasurePipeline::Loop::on_timed(Worker& worker, const Frame& frame) {
   const size_t kernels = finals_->kernels.size();
   result.seconds.resize(kernels);
   result.disturbed.resize(kernels);
-  for (size_t i = 0; i < reply.seconds.size(); ++i) {
+  for (size_t i : indices_of(reply.seconds)) {
     if (reply.seconds[i] < 0) continue;
     result.seconds[i % kernels].push_back(reply.seconds[i]);
     result.disturbed[i % kernels].push_back(reply.disturbed[i] != 0);

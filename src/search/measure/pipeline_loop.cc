@@ -14,6 +14,7 @@
 
 #include "search/measure/control_block.h"
 #include "search/measure/process_limits.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -114,7 +115,7 @@ bool MeasurePipeline::Loop::step() {
 
 bool MeasurePipeline::Loop::is_finished() const {
   const auto is_gone = [](const Worker& worker) { return worker.state == State::kNone; };
-  if (!std::all_of(workers_.begin(), workers_.end(), is_gone)) return false;
+  if (!all_of(workers_, is_gone)) return false;
   const std::lock_guard lock(mutex_);
   return inbox_.empty() && !finals_inbox_;
 }
@@ -225,7 +226,7 @@ void MeasurePipeline::Loop::dispatch_measurement() {
 }
 
 void MeasurePipeline::Loop::dispatch_finals() {
-  const bool busy = std::any_of(workers_.begin(), workers_.end(), [](auto& w) { return w.is_busy(); });
+  const bool busy = any_of(workers_, [](auto& w) { return w.is_busy(); });
   Worker& worker = workers_.front();
   if (busy || worker.state != State::kIdle) return;
   TurnsRequest request;
@@ -387,7 +388,7 @@ Activity MeasurePipeline::Loop::activity() const {
       break;
   }
   const auto some = [&](State state) {
-    return std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) { return worker.state == state; });
+    return any_of(workers_, [&](const Worker& worker) { return worker.state == state; });
   };
   if (some(State::kBuilding)) return Activity::kBuilding;
   return some(State::kStarting) || some(State::kDying) ? Activity::kStarting : Activity::kNothing;
@@ -403,7 +404,7 @@ void MeasurePipeline::Loop::account() {
   activities_.building += static_cast<double>(builds_) * seconds;
   accounted_ = time;
   activity_ = now;
-  builds_ = static_cast<size_t>(std::count_if(workers_.begin(), workers_.end(), builds));
+  builds_ = static_cast<size_t>(std::ranges::count_if(workers_, builds));
 }
 
 std::chrono::nanoseconds MeasurePipeline::Loop::from_seconds(double seconds) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/ranges.h"
+
 namespace tilewright::search {
 
 bool is_undisturbed(const Slice& slice, int threads) {
@@ -54,7 +56,7 @@ void Race::observe_probe(double fraction) {
   if (fraction < kProbeShortfall) {
     rejected_ += static_cast<int>(group_.size());
   } else {
-    kept_.insert(kept_.end(), group_.begin(), group_.end());
+    append_range(kept_, group_);
   }
   group_.clear();
   group_rejected_ = 0;
@@ -88,7 +90,7 @@ void Race::end(Verdict verdict) {
 
 std::vector<double> Race::seconds() const {
   std::vector<double> all = kept_;
-  all.insert(all.end(), group_.begin(), group_.end());
+  append_range(all, group_);
   if (all.empty() && std::isfinite(fastest_)) all.push_back(fastest_);
   return all;
 }

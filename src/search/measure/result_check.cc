@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "ir/numeric.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -40,7 +41,7 @@ struct TableFloat {
     std::vector<float>& table = tables[dtype.packed()];
     if (table.empty()) {
       table.resize(size_t{1} << 8 * dtype.bytes());
-      for (size_t i = 0; i < table.size(); ++i) {
+      for (size_t i : indices_of(table)) {
         const auto bits = static_cast<uint16_t>(i);
         table[i] = static_cast<float>(load_float(dtype, &bits));
       }

@@ -23,6 +23,7 @@
 #include "search/measure/process_limits.h"
 #include "search/measure/serve.h"
 #include "search/measure/slice_timer.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -335,7 +336,7 @@ class Server {
     int64_t round = 0;
     do {
       bool is_first = true;
-      for (size_t i = 0; i < kernels.size(); ++i) {
+      for (size_t i : indices_of(kernels)) {
         if (round >= rounds_of[i]) {
           reply.seconds.push_back(-1);
           reply.disturbed.push_back(0);
@@ -357,7 +358,7 @@ class Server {
       }
       ++round;
       if (undisturbed.empty()) break;
-    } while (*std::min_element(undisturbed.begin(), undisturbed.end()) < request.rounds && spent() < enough);
+    } while (*std::ranges::min_element(undisturbed) < request.rounds && spent() < enough);
   }
 
   bool timed_slice(const CallableKernel& kernel, int64_t calls, bool cold, Slice& slice) {

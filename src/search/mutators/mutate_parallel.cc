@@ -11,6 +11,7 @@
 #include "schedule/primitives/annotate.h"
 #include "search/loop_kinds.h"
 #include "search/mutators/mutators.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -54,7 +55,7 @@ struct Found {
 };
 
 std::optional<Found> find_annotation(const Trace& trace) {
-  for (size_t i = 0; i < trace.size(); ++i) {
+  for (size_t i : indices_of(trace)) {
     const auto* annotate = trace[i].instruction.as<Annotate>();
     if (!annotate || annotate->ann_key != "meta_schedule.parallel") continue;
     const auto* block = std::get_if<BlockRV>(&annotate->block_or_loop);

@@ -13,6 +13,7 @@
 #include "schedule/primitives/sample_perfect_tile.h"
 #include "search/mutators/categorical.h"
 #include "search/mutators/mutators.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -64,8 +65,8 @@ struct Move {
 
 std::vector<Move> moves(const Tiles& tiles, const Limits& limits) {
   std::vector<Move> result;
-  for (size_t from = 0; from < tiles.size(); ++from) {
-    for (size_t to = 0; to < tiles.size(); ++to) {
+  for (size_t from : indices_of(tiles)) {
+    for (size_t to : indices_of(tiles)) {
       if (from == to || tiles[from] <= 1) continue;
       Tiles factors = movable(tiles, from, to, limits);
       if (!factors.empty()) result.push_back({from, to, std::move(factors)});
@@ -104,7 +105,7 @@ Result<std::optional<Trace>> MutateTileSize::apply(const Trace& whole, Random& r
   changed[move.from] /= factor;
   changed[move.to] *= factor;
   Value::List decision(changed.size());
-  for (size_t i = 0; i < changed.size(); ++i) decision[i].data = changed[i];
+  for (size_t i : indices_of(changed)) decision[i].data = changed[i];
   TW_TRY(mutated, trace.with_decision(place, Value{std::move(decision)}));
   return std::optional<Trace>(std::move(mutated));
 }

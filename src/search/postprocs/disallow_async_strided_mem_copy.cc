@@ -6,12 +6,12 @@
 //     ...
 //
 // A copy is what the steps of an asynchronous stage store; buffers are taken after compaction.
-#include <algorithm>
 
 #include "ir/traverse.h"
 #include "search/memory_steps.h"
 #include "search/postprocs/compacted.h"
 #include "search/postprocs/postprocs.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -41,7 +41,7 @@ bool copies_are_contiguous(const For& loop) {
   if (async.empty()) return true;
   std::vector<Stmt> steps = pipeline_steps(loop.body);
   for (size_t i = 0; i < steps.size() && i < stages.size(); ++i) {
-    bool is_async = std::find(async.begin(), async.end(), stages[i]) != async.end();
+    bool is_async = is_contained(async, stages[i]);
     if (is_async && !is_contiguous_copy(steps[i])) return false;
   }
   return true;

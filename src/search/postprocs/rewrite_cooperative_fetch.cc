@@ -11,7 +11,6 @@
 #include "schedule/primitives/split.h"
 #include "schedule/primitives/unannotate.h"
 #include "schedule/primitives/vectorize.h"
-#include "search/loop_kinds.h"
 #include "search/postprocs/postprocs.h"
 
 namespace tilewright::search {

@@ -19,6 +19,7 @@
 #include "schedule/primitives/transform_layout.h"
 #include "search/loop_kinds.h"
 #include "search/postprocs/postprocs.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -51,7 +52,7 @@ LayoutContext around(const Tree& tree, int block) {
       const For& loop = tree.for_at(*at);
       result.loops.emplace_back(loop.loop_var, range(loop.min, loop.extent));
     } else if (const BlockRealize* realize = tree.realize_at(*at)) {
-      for (size_t i = 0; i < realize->iter_values.size(); ++i) {
+      for (size_t i : indices_of(realize->iter_values)) {
         result.axes[realize->block->iter_vars[i]->var] = substitute(realize->iter_values[i], result.axes);
       }
       if (*at == block) result.predicate = substitute(realize->predicate, result.axes);
@@ -80,14 +81,12 @@ std::optional<std::vector<Digit>> digits_of(const std::vector<Expr>& indices, co
   for (const arith::IterSplitExpr& split : map.indices[0].args) {
     if (split.source->sum) return std::nullopt;
     auto lower = const_int(split.lower_factor), extent = const_int(split.extent), scale = const_int(split.scale);
-    auto loop = std::find_if(around.loops.begin(), around.loops.end(),
-                             [&](const auto& entry) { return entry.first == split.source->var; });
+    auto loop = find_if(around.loops, [&](const auto& entry) { return entry.first == split.source->var; });
     if (!lower || !extent || !scale || loop == around.loops.end()) return std::nullopt;
     digits.push_back({static_cast<size_t>(loop - around.loops.begin()), *lower, *scale, *extent});
   }
-  std::stable_sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) {
-    return a.loop != b.loop ? a.loop < b.loop : a.lower > b.lower;
-  });
+  std::ranges::stable_sort(
+      digits, [](const Digit& a, const Digit& b) { return a.loop != b.loop ? a.loop < b.loop : a.lower > b.lower; });
   return digits;
 }
 
@@ -95,7 +94,7 @@ Ref<IndexMap> map_by(const std::vector<Digit>& digits, const Buffer& buffer) {
   IndexMap map;
   arith::Analyzer analyzer;
   std::vector<Expr> indices;
-  for (size_t d = 0; d < buffer.shape.size(); ++d) {
+  for (size_t d : indices_of(buffer.shape)) {
     Ref<Var> index = var("i" + std::to_string(d), buffer.shape[d].dtype());
     analyzer.bind(index, range(zero(index.dtype()), buffer.shape[d]));
     map.initial_indices.emplace_back(index);
@@ -161,7 +160,7 @@ Result<std::optional<Reader>> reader_of(const Tree& tree, const Ref<Buffer>& buf
   }
   if (!digits) return std::optional<Reader>();
   const std::vector<Ref<BufferRegion>>& reads = tree.block_at(block).reads;
-  for (size_t i = 0; i < reads.size(); ++i) {
+  for (size_t i : indices_of(reads)) {
     if (reads[i]->buffer == buffer) {
       return std::optional<Reader>({tree.block_ref(block), static_cast<int64_t>(i), map_by(*digits, *buffer)});
     }
@@ -189,8 +188,7 @@ std::vector<Ref<Block>> copies_of(const Tree& tree, Ref<Buffer> buffer) {
     Ref<Buffer> copy;
     for (int at : tree.blocks()) {
       const Block& block = tree.block_at(at);
-      if (at == 0 || !std::any_of(block.reads.begin(), block.reads.end(),
-                                  [&](const Ref<BufferRegion>& read) { return read->buffer == buffer; })) {
+      if (at == 0 || !any_of(block.reads, [&](const Ref<BufferRegion>& read) { return read->buffer == buffer; })) {
         continue;
       }
       ++readers;

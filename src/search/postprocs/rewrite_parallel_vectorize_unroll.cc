@@ -28,6 +28,7 @@
 #include "search/loop_kinds.h"
 #include "search/memory_steps.h"
 #include "search/postprocs/postprocs.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -84,7 +85,7 @@ int64_t contiguous_loops(const Nest& nest, const Steps& strides) {
 int64_t contiguous_loops(const Nest& nest) {
   const BlockRealize& realize = *nest.tree.realize_at(nest.block);
   VarMap bindings;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize.iter_values)) {
     bindings.emplace(realize.block->iter_vars[i]->var, realize.iter_values[i]);
   }
   std::vector<Ref<For>> loops;
@@ -109,7 +110,7 @@ struct Shares {
 size_t parallel_loops(const Nest& nest, int64_t jobs) {
   size_t count = 0;
   int64_t product = 1;
-  for (size_t i = 0; i < nest.loops.size(); ++i) {
+  for (size_t i : indices_of(nest.loops)) {
     auto extent = nest.extent(i);
     if (!nest.is_spatial(i) || !is_plain(nest.loop(i)) || !extent) break;
     ++count;
@@ -133,7 +134,7 @@ size_t vectorized_loops(const Nest& nest, int64_t lanes, int64_t contiguous) {
 }
 
 bool all_fusible(const Nest& nest) {
-  for (size_t i = 0; i < nest.loops.size(); ++i) {
+  for (size_t i : indices_of(nest.loops)) {
     if (!nest.is_spatial(i) || !is_plain(nest.loop(i)) || !has_single_body(nest.loop(i)) || !nest.extent(i)) {
       return false;
     }
@@ -201,9 +202,7 @@ LoopRV carry_out(Schedule& schedule, const std::vector<LoopRV>& loops, Shares sh
   return outermost;
 }
 
-bool reduces(const Block& block) {
-  return !std::all_of(block.iter_vars.begin(), block.iter_vars.end(), analysis::is_data_parallel);
-}
+bool reduces(const Block& block) { return !all_of(block.iter_vars, analysis::is_data_parallel); }
 
 Status rewrite_block(Schedule& schedule, BlockRV block, const Wishes& wishes) {
   TW_TRY(loops, schedule.apply(GetLoops{block}));

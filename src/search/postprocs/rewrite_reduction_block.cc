@@ -13,6 +13,7 @@
 #include "schedule/primitives/unannotate.h"
 #include "search/loop_kinds.h"
 #include "search/postprocs/postprocs.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -27,7 +28,7 @@ bool reduces_over_threads(const Tree& tree, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
   for (int at = tree[block].parent; at != Tree::kNone; at = tree[at].parent) {
     if (!tree[at].is_loop || tree.for_at(at).kind != ForKind::kThreadBinding) continue;
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize.iter_values)) {
       if (!analysis::is_reduction_axis(realize.block->iter_vars[i])) continue;
       if (uses_var(realize.iter_values[i], tree.for_at(at).loop_var)) return true;
     }
@@ -38,7 +39,7 @@ bool reduces_over_threads(const Tree& tree, int block) {
 /// The number of the loop around the block to decompose at; none if all are spatial.
 std::optional<size_t> point(const Tree& tree, int block) {
   std::vector<int> loops = tree.loops_above(block);
-  for (size_t i = 0; i < loops.size(); ++i) {
+  for (size_t i : indices_of(loops)) {
     if (loop_use(tree, loops[i]) != LoopUse::kSpatial) return i;
   }
   return std::nullopt;

@@ -1,7 +1,5 @@
 #include "search/rules/auto_inline.h"
 
-#include <algorithm>
-
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "schedule/primitive.h"
@@ -9,6 +7,7 @@
 #include "schedule/primitives/reverse_compute_inline.h"
 #include "search/loop_kinds.h"
 #include "search/rules/block_conditions.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -25,7 +24,7 @@ std::string_view op_name(const Call& call) {
 
 bool calls_any(const Stmt& stmt, const std::vector<std::string>& ops) {
   bool found = false;
-  visit(stmt, [&](const Ref<Call>& call) { found |= std::find(ops.begin(), ops.end(), op_name(*call)) != ops.end(); });
+  visit(stmt, [&](const Ref<Call>& call) { found |= is_contained(ops, op_name(*call)); });
   return found;
 }
 
@@ -46,7 +45,7 @@ bool is_allowed(const Place& place, const AutoInlineOptions& options) {
   if (options.disallow_if_then_else && has_branch(realize)) return false;
   if (!options.require_injective && !options.require_ordered) return true;
   const Block& block = place.block();
-  return std::all_of(block.reads.begin(), block.reads.end(), [&](const Ref<BufferRegion>& read) {
+  return all_of(block.reads, [&](const Ref<BufferRegion>& read) {
     ReadWritePattern pattern = read_write_pattern(*read, *block.writes[0]);
     return (!options.require_injective || pattern.injective) && (!options.require_ordered || pattern.ordered);
   });

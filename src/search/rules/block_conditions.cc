@@ -1,6 +1,5 @@
 #include "search/rules/block_conditions.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -12,6 +11,7 @@
 #include "schedule/primitives/get_loops.h"
 #include "schedule/primitives/reorder.h"
 #include "search/loop_kinds.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -49,7 +49,7 @@ const analysis::Scope& scope_of(const Place& block) {
 
 /// Whether each loop contains nothing but the next one, and the last loop nothing but the block.
 bool is_directly_inside(const Tree& tree, const std::vector<int>& loops, int block) {
-  for (size_t i = 0; i < loops.size(); ++i) {
+  for (size_t i : indices_of(loops)) {
     int inner = i + 1 < loops.size() ? loops[i + 1] : block;
     if (tree.for_at(loops[i]).body != tree.stmt(inner)) return false;
   }
@@ -60,7 +60,7 @@ bool is_directly_inside(const Tree& tree, const std::vector<int>& loops, int blo
 
 ReadWritePattern read_write_pattern(const BufferRegion& read, const BufferRegion& write) {
   std::unordered_map<NodeRef, int> position;
-  for (size_t i = 0; i < write.region.size(); ++i) {
+  for (size_t i : indices_of(write.region)) {
     if (!const_int(write.region[i]->extent) || !write.region[i]->min.is<Var>()) return {};
     position.emplace(write.region[i]->min, static_cast<int>(i));
   }
@@ -79,27 +79,24 @@ ReadWritePattern read_write_pattern(const BufferRegion& read, const BufferRegion
     if (index.shifted) result.no_shift_read = false;
     if (found->second < last) result.ordered = false;
     last = found->second;
-    ++count[static_cast<size_t>(found->second)];
+    ++count[found->second];
   }
-  result.surjective = std::all_of(count.begin(), count.end(), [](int n) { return n >= 1; });
-  result.injective = std::all_of(count.begin(), count.end(), [](int n) { return n <= 1; });
+  result.surjective = all_of(count, [](int n) { return n >= 1; });
+  result.injective = all_of(count, [](int n) { return n <= 1; });
   return result;
 }
 
-bool is_spatial_block(const Block& block) {
-  return std::all_of(block.iter_vars.begin(), block.iter_vars.end(), analysis::is_data_parallel);
-}
+bool is_spatial_block(const Block& block) { return all_of(block.iter_vars, analysis::is_data_parallel); }
 
 bool is_spatial_function(const Tree& tree) {
-  return std::all_of(tree.blocks().begin(), tree.blocks().end(),
-                     [&](int at) { return is_spatial_block(tree.block_at(at)); });
+  return all_of(tree.blocks(), [&](int at) { return is_spatial_block(tree.block_at(at)); });
 }
 
 bool has_trivial_binding(const Place& block) {
   const BlockRealize* realize = block.tree->realize_at(block.at);
   std::vector<int> loops = block.tree->loops_above(block.at);
   if (!realize || loops.size() != realize->iter_values.size()) return false;
-  for (size_t i = 0; i < loops.size(); ++i) {
+  for (size_t i : indices_of(loops)) {
     if (realize->iter_values[i] != block.tree->for_at(loops[i]).loop_var) return false;
   }
   return true;
@@ -109,7 +106,7 @@ bool is_tiled(const Block& block) { return block.annotations.has("meta_schedule.
 
 bool is_write_cache(const Block& block) {
   if (block.writes.size() != 1) return false;
-  return std::all_of(block.reads.begin(), block.reads.end(), [&](const Ref<BufferRegion>& read) {
+  return all_of(block.reads, [&](const Ref<BufferRegion>& read) {
     ReadWritePattern pattern = read_write_pattern(*read, *block.writes[0]);
     return pattern.injective && pattern.ordered && pattern.no_const_read && pattern.no_shift_read;
   });
@@ -158,8 +155,7 @@ bool needs_multi_level_tiling(const Place& place) {
       if (!const_int(range->extent)) return false;
     }
     for (const NodeRef& axis : axes) {
-      reused |= std::none_of(read->region.begin(), read->region.end(),
-                             [&](const Ref<Range>& range) { return uses_var(range->min, axis); });
+      reused |= none_of(read->region, [&](const Ref<Range>& range) { return uses_var(range->min, axis); });
     }
   }
   return reused;
@@ -182,8 +178,7 @@ bool needs_split_reduction(const Place& place, int64_t max_parallel_extent) {
     return false;
   }
   std::vector<int> loops = place.tree->loops_above(place.at);
-  bool reduces = std::any_of(loops.begin(), loops.end(),
-                             [&](int loop) { return loop_use(*place.tree, loop) == LoopUse::kReduction; });
+  bool reduces = any_of(loops, [&](int loop) { return loop_use(*place.tree, loop) == LoopUse::kReduction; });
   if (!reduces || !is_directly_inside(*place.tree, loops, place.at)) return false;
   std::optional<LoopLengths> lengths = loop_lengths(place);
   if (!lengths) return false;
@@ -200,7 +195,7 @@ Result<FusedReduction> fuse_reduction_loops(Schedule& schedule, BlockRV block) {
     (is_spatial ? order : reductions).push_back(loop);
   }
   FusedReduction result{{}, order.size()};
-  order.insert(order.end(), reductions.begin(), reductions.end());
+  append_range(order, reductions);
   if (order != loops) TW_RETURN_IF_ERROR(schedule.apply(Reorder{.ordered_loops = {order}}));
   result.loop = reductions.front();
   if (reductions.size() > 1) {

@@ -14,6 +14,7 @@
 #include "search/loop_kinds.h"
 #include "search/rules/block_conditions.h"
 #include "search/rules/target_limits.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -54,12 +55,12 @@ Result<std::optional<FusionPlace>> find_fusion_place(Schedule& schedule, BlockRV
   int depth = fusion_depth(tree, tree.loops_above(place.at), tree.loops_above(positions[0]), ancestor);
   TW_TRY(loops, schedule.apply(GetLoops{consumers[0]}));
   if (depth < 0) return std::optional<FusionPlace>();
-  return std::optional(FusionPlace{consumers[0], loops[static_cast<size_t>(depth)], loops.back()});
+  return std::optional(FusionPlace{consumers[0], loops[depth], loops.back()});
 }
 
 bool runs_on_threads(const Place& block) {
   std::vector<int> loops = block.tree->loops_above(block.at);
-  return std::any_of(loops.begin(), loops.end(), [&](int loop) {
+  return any_of(loops, [&](int loop) {
     auto axis = analysis::thread_axis(block.tree->for_at(loop));
     return axis && axis->level == ThreadAxis::Level::kThread;
   });

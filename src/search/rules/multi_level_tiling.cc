@@ -19,6 +19,7 @@
 #include "schedule/primitives/split.h"
 #include "search/rules/block_conditions.h"
 #include "search/rules/target_limits.h"
+#include "support/ranges.h"
 #include "target/thread_axis.h"
 
 namespace tilewright::search {
@@ -42,8 +43,7 @@ bool is_vector_length(DataType dtype, int64_t length) {
 }
 
 bool exceed(const std::vector<int64_t>& levels, size_t size) {
-  return std::any_of(levels.begin(), levels.end(),
-                     [&](int64_t level) { return level < 1 || level > static_cast<int64_t>(size); });
+  return any_of(levels, [&](int64_t level) { return level < 1 || level > static_cast<int64_t>(size); });
 }
 
 /// The levels that the annotation "meta_schedule.write_cache_level" asks for.
@@ -91,7 +91,7 @@ Status MultiLevelTiling::check(const MultiLevelTilingOptions& options) {
 }
 
 MultiLevelTiling::MultiLevelTiling(MultiLevelTilingOptions options) : PartOf(std::move(options)) {
-  for (size_t i = 0; i < options_.structure.size(); ++i) {
+  for (size_t i : indices_of(options_.structure)) {
     (options_.structure[i] == 'S' ? spatial_levels_ : reduction_levels_).push_back(i);
   }
 }
@@ -199,7 +199,7 @@ Result<TilingStates> MultiLevelTiling::tile_loop_nest(TilingState state,
   std::vector<LoopRV> skipped;
   state.tiles.assign(options_.structure.size(), {});
   state.tile_factors.assign(options_.structure.size(), {});
-  for (size_t i = 0; i < nest.loops.size(); ++i) {
+  for (size_t i : indices_of(nest.loops)) {
     bool is_spatial = nest.types[i] == IterType::kDataPar;
     if (!is_spatial && nest.types[i] != IterType::kCommReduce) continue;
     if (is_spatial) {
@@ -216,14 +216,14 @@ Result<TilingStates> MultiLevelTiling::tile_loop_nest(TilingState state,
       continue;
     }
     TW_TRY(split, split_loop(schedule, state.block, nest.loops[i], levels.size()));
-    for (size_t j = 0; j < levels.size(); ++j) {
+    for (size_t j : indices_of(levels)) {
       state.tiles[levels[j]].push_back(split.loops[j]);
       state.tile_factors[levels[j]].push_back(split.factors[j]);
     }
   }
   Reorder order;
   for (const auto& tile : state.tiles) {
-    order.ordered_loops.items.insert(order.ordered_loops.items.end(), tile.begin(), tile.end());
+    append_range(order.ordered_loops.items, tile);
   }
   TW_RETURN_IF_ERROR(schedule.apply(order));
   size_t num_binds = std::min(options_.tile_binds.size(), state.tiles.size());
@@ -266,7 +266,7 @@ Result<TilingStates> MultiLevelTiling::add_write_reuse(TilingState state) const 
   auto at_each_level = [&](BlockRV copy) {
     for (int64_t level : levels) {
       TilingState other = state.fork();
-      LoopRV loop = other.tiles[static_cast<size_t>(level - 1)].back();
+      LoopRV loop = other.tiles[level - 1].back();
       if (other.schedule.apply(ReverseComputeAt{.block = copy, .loop = loop, .preserve_unit_loops = true}).ok()) {
         result.push_back(std::move(other));
       }
@@ -316,7 +316,7 @@ Result<TilingStates> MultiLevelTiling::add_read_reuse(TilingState state) const {
   for (int64_t level : options_.reuse_read.levels) {
     TilingState other = state.fork();
     Schedule& schedule = other.schedule;
-    LoopRV loop = other.tiles[static_cast<size_t>(level - 1)].back();
+    LoopRV loop = other.tiles[level - 1].back();
     TW_TRY(place, schedule.state().find(other.block));
     // ranks of buffers that are read; none for a buffer that the block writes
     std::vector<std::optional<size_t>> ranks;
@@ -324,7 +324,7 @@ Result<TilingStates> MultiLevelTiling::add_read_reuse(TilingState state) const {
       bool is_written = read->buffer == place.block().writes[0]->buffer;
       ranks.push_back(is_written ? std::nullopt : std::optional(read->buffer->shape.size()));
     }
-    for (size_t i = 0; i < ranks.size(); ++i) {
+    for (size_t i : indices_of(ranks)) {
       if (!ranks[i]) continue;
       // An operand whose copy cannot be proved to be complete in time is read from its original location.
       Schedule trial = schedule;
@@ -359,8 +359,7 @@ Result<TilingStates> MultiLevelTiling::add_async_pipeline(TilingState state) con
   TW_TRY(place, state.schedule.state().find(tile.back()));
   // Two copies and the computation, as the lists of stages below say.
   const SeqStmt* body = place.loop().body.as<SeqStmt>();
-  bool is_known = body && body->seq.size() == 3 &&
-                  std::all_of(body->seq.begin(), body->seq.end(), [](const Stmt& each) { return each.is<For>(); });
+  bool is_known = body && body->seq.size() == 3 && all_of(body->seq, [](const Stmt& each) { return each.is<For>(); });
   if (!is_known) return TilingStates{std::move(state)};
   auto numbers = [](std::initializer_list<int64_t> items) {
     Value::List list;

@@ -29,6 +29,7 @@
 #include "search/loop_kinds.h"
 #include "search/rules/block_conditions.h"
 #include "search/rules/multi_level_tiling_with_intrin.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -59,8 +60,7 @@ bool is_m16n8k8(const std::string& compute) {
   const std::shared_ptr<const TensorIntrin> intrin = find_tensor_intrin(compute);
   if (!intrin) return false;
   const auto& buffers = intrin->desc->buffer_map;
-  return std::any_of(buffers.begin(), buffers.end(),
-                     [](const auto& entry) { return entry.second->scope() == kM16n8k8.result; });
+  return any_of(buffers, [](const auto& entry) { return entry.second->scope() == kM16n8k8.result; });
 }
 
 Value numbers(const std::vector<int64_t>& items) {
@@ -88,17 +88,15 @@ class BufferLayouts {
     const auto& final = mapping_.map->final_indices;
     IndexMap map;
     for (const Ref<Range>& range : region.region) {
-      auto axis =
-          std::find_if(axes.begin(), axes.end(), [&](const Ref<IterVar>& each) { return each->var == range->min; });
+      auto axis = find_if(axes, [&](const Ref<IterVar>& each) { return each->var == range->min; });
       if (axis == axes.end()) return std::nullopt;
-      map.initial_indices.push_back(mapping_.map->initial_indices[static_cast<size_t>(axis - axes.begin())]);
+      map.initial_indices.push_back(mapping_.map->initial_indices[axis - axes.begin()]);
       auto batches_end = final.begin() + static_cast<std::ptrdiff_t>(mapping_.num_batches);
       const Def<Var>& index = map.initial_indices.back();
       if (std::find(final.begin(), batches_end, index) != batches_end) map.final_indices.push_back(index);
     }
     for (const Expr& index : mapping_.indices.at(stands_for->second)) {
-      auto axis = std::find_if(mapping_.desc_axes.begin(), mapping_.desc_axes.end(),
-                               [&](const Ref<IterVar>& each) { return each->var == index; });
+      auto axis = find_if(mapping_.desc_axes, [&](const Ref<IterVar>& each) { return each->var == index; });
       if (axis == mapping_.desc_axes.end()) return std::nullopt;
       map.final_indices.push_back(final[mapping_.num_batches + static_cast<size_t>(axis - mapping_.desc_axes.begin())]);
     }
@@ -185,7 +183,7 @@ Status MultiLevelTilingTensorCore::check(const Options& options) {
   auto refuse = [](const std::string& what, const std::string& hint) {
     return argument_error("multi_level_tiling/tensor-core", what, hint);
   };
-  if (std::find(binds.begin(), binds.end(), "threadIdx.x") != binds.end()) {
+  if (is_contained(binds, "threadIdx.x")) {
     return refuse("tiles are bound to threadIdx.x, which runs over the threads of a warp",
                   "bind a tile to threadIdx.y, as in [\"blockIdx.y\", \"blockIdx.x\", \"threadIdx.y\"]");
   }
@@ -193,8 +191,7 @@ Status MultiLevelTilingTensorCore::check(const Options& options) {
     return refuse("the structure '" + options.structure + "' has no tiles of a warp, or no two of the reduction",
                   "bind a spatial tile that others follow to threadIdx.y, and write two R, as in \"SSSRRSRS\"");
   }
-  const bool stores =
-      std::ranges::any_of(options.intrin_groups, [](const auto& group) { return !is_m16n8k8(group.compute); });
+  const bool stores = any_of(options.intrin_groups, [](const auto& group) { return !is_m16n8k8(group.compute); });
   if (options.reuse_read.requirement != ReuseType::Requirement::kMust ||
       (stores && options.reuse_write.requirement != ReuseType::Requirement::kMust)) {
     return refuse("fragments are loaded from copies in shared memory and stored to one, which are not asked for",
@@ -279,8 +276,8 @@ Result<MultiLevelTiling::SplitLoop> MultiLevelTilingTensorCore::split_loop(Sched
   if (axis >= std::size(kFragmentsAtOnce) || !intrin || !is_m16n8k8(*intrin)) {
     return MultiLevelTiling::split_loop(schedule, block, loop, n);
   }
-  const auto num_outside = std::count_if(spatial_levels_.begin(), spatial_levels_.end(),
-                                         [&](size_t level) { return level < reduction_levels_[1]; });
+  const auto num_outside =
+      std::ranges::count_if(spatial_levels_, [&](size_t level) { return level < reduction_levels_[1]; });
   TW_TRY(sampled, schedule.apply(SamplePartitionedTile{.loop = loop,
                                                        .n = static_cast<int64_t>(n),
                                                        .partition_pos = num_outside,
@@ -390,7 +387,7 @@ Result<TilingStates> MultiLevelTilingTensorCore::copy_operands(TilingState state
   TilingStates result;
   for (int64_t level : options_.reuse_read.levels) {
     TilingState other = state.fork();
-    const LoopRV loop = other.tiles[static_cast<size_t>(level - 1)].back();
+    const LoopRV loop = other.tiles[level - 1].back();
     for (size_t i : {0, 1}) {
       TW_TRY(copy, other.schedule.apply(ReadAt{.loop = loop,
                                                .block = other.block,

@@ -2,6 +2,7 @@
 
 #include "ir/build.h"
 #include "schedule/primitives/split.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -14,7 +15,7 @@ bool drives_last_index(const Place& block, const For& loop) {
   const BlockRealize* realize = block.tree->realize_at(block.at);
   const auto& region = block.block().writes[0]->region;
   if (region.empty()) return false;
-  for (size_t i = 0; i < realize->iter_values.size(); ++i) {
+  for (size_t i : indices_of(realize->iter_values)) {
     if (realize->iter_values[i] != loop.loop_var) continue;
     if (block.block().iter_vars[i]->var == region.back()->min) return true;
   }

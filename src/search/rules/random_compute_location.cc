@@ -6,6 +6,7 @@
 #include "schedule/primitives/unannotate.h"
 #include "search/loop_kinds.h"
 #include "search/rules/block_conditions.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -39,7 +40,7 @@ Result<Schedules> RandomComputeLocation::apply(Schedule schedule, BlockRV block)
     // Asked for first: the block may be inlined.
     TW_TRY(producers, schedule.apply(GetProducers{block}));
     TW_RETURN_IF_ERROR(schedule.apply(Unannotate{.block_or_loop = block, .ann_key = kProducerToo}));
-    blocks.insert(blocks.end(), producers.begin(), producers.end());
+    append_range(blocks, producers);
   }
   for (BlockRV each : blocks) TW_RETURN_IF_ERROR(move(schedule, each));
   return Schedules{std::move(schedule)};

@@ -6,6 +6,7 @@
 #include "lower/pipeline.h"
 #include "search/measure/candidate.h"
 #include "search/session/known_results.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -28,7 +29,7 @@ bool FinalRound::is_finalist(uint64_t id) { return id >= kFirstId; }
 
 void FinalRound::add(Finalist added) {
   const auto is_it = [&](const Finalist& other) { return other.record == added.record; };
-  if (std::ranges::none_of(finalists_, is_it)) finalists_.push_back(std::move(added));
+  if (none_of(finalists_, is_it)) finalists_.push_back(std::move(added));
 }
 
 /// Builds the finalists that this session has not built and checked, as they would be delivered: a record may come from
@@ -50,7 +51,7 @@ Result<bool> FinalRound::begin(std::vector<Finalist> fastest, const Finalist* fi
     }
   }
   if (first) standing_.push_back(first->record);
-  for (size_t i = 0; i < finalists_.size(); ++i) {
+  for (size_t i : indices_of(finalists_)) {
     if (finalists_[i].object) continue;
     auto again = replayed(task_.module, finalists_[i].trace);
     if (again.ok()) build(kFirstId + i, again->module());
@@ -127,7 +128,7 @@ Status FinalRound::end(const FinalsResult& result) {
   const bool timed = !result.error && result.seconds.size() >= finalists_.size();
   std::vector<size_t> standing;
   for (const int64_t record : standing_) {
-    for (size_t i = 0; i < finalists_.size(); ++i) {
+    for (size_t i : indices_of(finalists_)) {
       if (finalists_[i].record == record) standing.push_back(i);
     }
   }
@@ -161,7 +162,7 @@ void FinalRound::keep_times(const FinalsResult& result, size_t winner, int64_t w
     times_.push_back(time_in_finals(result, kind, record, kernel, winner));
   };
   keep(written_place_ == winner ? "written" : "trial", winner_record, winner);
-  for (size_t i = 0; i < finalists_.size(); ++i) {
+  for (size_t i : indices_of(finalists_)) {
     if (i != winner) keep("trial", finalists_[i].record, i);
     if (heuristic_record_ == finalists_[i].record) heuristic_place_ = i;
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "search/database/database.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -44,9 +45,8 @@ size_t winner_of(const FinalsResult& finals, const std::vector<size_t>& standing
   const size_t base = winner;
   double best = 1;
   for (size_t kernel = 0; kernel < count; ++kernel) {
-    const bool is_clear = std::all_of(standing.begin(), standing.end(), [&](size_t each) {
-      return each != kernel && ratio_in_finals(finals, each, kernel).low > 1;
-    });
+    const bool is_clear =
+        all_of(standing, [&](size_t each) { return each != kernel && ratio_in_finals(finals, each, kernel).low > 1; });
     if (!is_clear) continue;
     const double ratio = ratio_in_finals(finals, base, kernel).median;
     if (ratio <= best) continue;
@@ -58,7 +58,7 @@ size_t winner_of(const FinalsResult& finals, const std::vector<size_t>& standing
 
 std::vector<double> seconds_in_finals(const FinalsResult& finals, size_t kernel) {
   std::vector<double> undisturbed;
-  for (size_t round = 0; round < finals.seconds[kernel].size(); ++round) {
+  for (size_t round : indices_of(finals.seconds[kernel])) {
     if (!finals.disturbed[kernel][round]) undisturbed.push_back(finals.seconds[kernel][round]);
   }
   return undisturbed.empty() ? finals.seconds[kernel] : undisturbed;

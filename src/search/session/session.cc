@@ -14,6 +14,7 @@
 #include "search/scoped_timer.h"
 #include "search/session/record_parts.h"
 #include "search/space/space_generator.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -270,7 +271,7 @@ Status TuningSession::sample_batch() {
   Batch& batch = batches_.emplace_back();
   batch.candidates = std::move(*sampled_batch);
   batch.results.resize(batch.candidates.size());
-  for (size_t place = 0; place < batch.candidates.size(); ++place) TW_RETURN_IF_ERROR(begin_trial(place));
+  for (size_t place : indices_of(batch.candidates)) TW_RETURN_IF_ERROR(begin_trial(place));
   lowered_.clear();
   return Ok{};
 }
@@ -403,7 +404,7 @@ Record TuningSession::record_of(const std::string& trace, const std::string& dec
 Status TuningSession::begin_finals() {
   std::vector<Finalist> fastest;
   for (const auto& [index, candidate] : finalists_) fastest.push_back(candidate);
-  std::stable_sort(fastest.begin(), fastest.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
+  std::ranges::stable_sort(fastest, [](auto& a, auto& b) { return a.seconds < b.seconds; });
   if (fastest.size() > kFinalists) fastest.resize(kFinalists);
   TW_TRY(written, schedule::Schedule::make(task_.module));
   FinalRoundTask round{task_.module,

@@ -1,7 +1,6 @@
 #include "search/session/task_progress.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace tilewright::search {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "schedule/primitives/get_block.h"
 #include "search/rules/apply_custom_rule.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -17,8 +18,8 @@ namespace {
 /// Each behind those inside of it.
 std::vector<int> post_order(const Tree& tree) {
   std::vector<int> result = tree.blocks();
-  std::stable_sort(result.begin(), result.end(),
-                   [&](int a, int b) { return tree[a].end != tree[b].end ? tree[a].end < tree[b].end : a > b; });
+  std::ranges::stable_sort(
+      result, [&](int a, int b) { return tree[a].end != tree[b].end ? tree[a].end < tree[b].end : a > b; });
   return result;
 }
 

@@ -1,5 +1,7 @@
 #include "search/space/space_generator_union.h"
 
+#include "support/ranges.h"
+
 namespace tilewright::search {
 
 Status SpaceGeneratorUnion::initialize(const TuneContext& context) {
@@ -13,7 +15,7 @@ Result<Schedules> SpaceGeneratorUnion::generate_design_space(const Ref<Module>& 
   made_.clear();
   for (const auto& member : members_) {
     TW_TRY(schedules, member->generate_design_space(module));
-    result.insert(result.end(), schedules.begin(), schedules.end());
+    append_range(result, schedules);
     made_.push_back(schedules.size());
   }
   return result;
@@ -32,7 +34,7 @@ Reasons SpaceGeneratorUnion::refusals() const {
 }
 
 const FunctionSpace* SpaceGeneratorUnion::function_of(size_t schedule) const {
-  for (size_t i = 0; i < made_.size(); ++i) {
+  for (size_t i : indices_of(made_)) {
     if (schedule < made_[i]) return members_[i]->function_of(schedule);
     schedule -= made_[i];
   }

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "ir/build.h"
 #include "schedule/primitives/enter_postproc.h"
 #include "search/postprocs/postprocs.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -32,8 +32,8 @@ std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postpr
 std::vector<ThreadBounds> bounds_of(const Schedules& spaces, const Postprocs& postprocs,
                                     const std::optional<Target>& target) {
   std::vector<ThreadBounds> bounds(spaces.size());
-  const bool is_verified = std::ranges::any_of(
-      postprocs, [](const auto& each) { return dynamic_cast<const VerifyGPUCode*>(each.get()) != nullptr; });
+  const bool is_verified =
+      any_of(postprocs, [](const auto& each) { return dynamic_cast<const VerifyGPUCode*>(each.get()) != nullptr; });
   for (size_t i = 0; is_verified && target && i < spaces.size(); ++i) bounds[i] = ThreadBounds(spaces[i], *target);
   return bounds;
 }

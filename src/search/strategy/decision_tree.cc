@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "schedule/primitives/sample_categorical.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -17,7 +18,7 @@ std::vector<Branch> branches_of(const Trace& trace) {
   std::vector<Branch> path;
   std::vector<Value> decisions = trace.decisions();
   std::vector<size_t> samples = trace.sampling_steps();
-  for (size_t i = 0; i < samples.size(); ++i) path.push_back({weights_of(trace[samples[i]].instruction), decisions[i]});
+  for (size_t i : indices_of(samples)) path.push_back({weights_of(trace[samples[i]].instruction), decisions[i]});
   return path;
 }
 
@@ -33,7 +34,7 @@ std::string text_of(const Value& decision) {
 
 bool DecisionTree::Node::has_open_way() const {
   if (weights.empty()) return true;
-  for (size_t way = 0; way < weights.size(); ++way) {
+  for (size_t way : indices_of(weights)) {
     if (weights[way] <= 0) continue;
     auto child = children.find(std::to_string(way));
     if (child == children.end() || !child->second->is_done) return true;
@@ -43,14 +44,13 @@ bool DecisionTree::Node::has_open_way() const {
 
 bool DecisionTree::Node::has_way(const Value& decision) const {
   const auto* way = decision.as<int64_t>();
-  return weights.empty() ||
-         (way && *way >= 0 && *way < static_cast<int64_t>(weights.size()) && weights[static_cast<size_t>(*way)] > 0);
+  return weights.empty() || (way && *way >= 0 && *way < static_cast<int64_t>(weights.size()) && weights[*way] > 0);
 }
 
 void DecisionTree::choose(const Node* node, Random& random, std::vector<Value>& decisions) {
   while (!node->weights.empty() && !node->is_done) {
     std::vector<double> open = node->weights;
-    for (size_t way = 0; way < open.size(); ++way) {
+    for (size_t way : indices_of(open)) {
       auto child = node->children.find(std::to_string(way));
       if (child != node->children.end() && child->second->is_done) open[way] = 0;
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/ranges.h"
+
 namespace tilewright::search {
 namespace {
 
@@ -48,7 +50,7 @@ void Descent::measured(const Point& point, double seconds) {
   auto behind = [&](const Center* center) {
     return center->seconds > seconds || (center->seconds == seconds && point.hash < center->point.hash);
   };
-  best_.insert(std::find_if(best_.begin(), best_.end(), behind), &place->second);
+  best_.insert(find_if(best_, behind), &place->second);
   if (best_.size() <= kCenters) return;
   // A point that left the list of the best is never a center again, so its program can be dropped.
   best_.back()->point.schedule = best_.back()->point.schedule.rewound(0);

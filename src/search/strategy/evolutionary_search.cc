@@ -9,6 +9,7 @@
 #include "search/batch.h"
 #include "search/scoped_timer.h"
 #include "search/strategy/points.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -168,10 +169,10 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::pick_best_from_databa
   });
   // The database may contain measurements of this search, too.
   std::vector<std::pair<Schedule, double>> known = best_measured_;
-  for (size_t i = 0; i < records.size(); ++i) {
+  for (size_t i : indices_of(records)) {
     if (replayed[i]) known.emplace_back(std::move(*replayed[i]), mean(records[i].run_secs));
   }
-  std::stable_sort(known.begin(), known.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::ranges::stable_sort(known, [](const auto& a, const auto& b) { return a.second < b.second; });
   Population result;
   std::unordered_set<Hash128> seen;
   for (auto& [schedule, seconds] : known) {
@@ -321,7 +322,7 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::evolve_with_cost_mode
     std::vector<Hash128> hashes(population.size());
     on_threads(context_.num_threads, population.size(),
                [&](size_t i) { hashes[i] = module_hash(population[i].module(), equality_); });
-    for (size_t i = 0; i < population.size(); ++i) {
+    for (size_t i : indices_of(population)) {
       if (seen.insert(hashes[i]).second) best.push(population[i], scores[i]);
     }
     if (generation == options_.genetic_num_iters) break;
@@ -370,7 +371,7 @@ Result<std::optional<MeasureCandidates>> EvolutionarySearch::generate_measure_ca
   if (static_cast<int64_t>(unmeasured.size()) < options_.init_min_unmeasured) {
     return std::optional<MeasureCandidates>();
   }
-  population.insert(population.end(), unmeasured.begin(), unmeasured.end());
+  append_range(population, unmeasured);
   size_t batch = progress_.next_batch();
   TW_TRY(bests, evolve_with_cost_model(std::move(population), batch));
   Population picked = pick_with_eps_greedy(unmeasured, bests, batch);
@@ -387,8 +388,7 @@ Status EvolutionarySearch::notify_runner_results(const MeasureCandidates& candid
     if (results[i].run_secs.empty() || results[i].error_msg) continue;
     best_measured_.emplace_back(candidates[i].schedule, mean(results[i].run_secs));
   }
-  std::stable_sort(best_measured_.begin(), best_measured_.end(),
-                   [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::ranges::stable_sort(best_measured_, [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto most = static_cast<size_t>(static_cast<double>(places()) * options_.init_measured_ratio);
   if (best_measured_.size() > most) best_measured_.resize(most, best_measured_.front());
   progress_.measured(results.size());

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "search/cost_model/analytical.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -24,7 +25,7 @@ constexpr double kNeverMeasured = std::numeric_limits<double>::infinity();
 double seconds_of(const RunnerResult& result) {
   if (result.error_msg || result.run_secs.empty()) return kNeverMeasured;
   std::vector<double> sorted = result.run_secs;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   size_t middle = sorted.size() / 2;
   return sorted.size() % 2 ? sorted[middle] : 0.5 * (sorted[middle - 1] + sorted[middle]);
 }
@@ -109,7 +110,7 @@ void GuidedSearch::learn(Point point, double seconds) {
   descent_.measured(point, seconds);
   if (!std::isfinite(seconds)) return;
   auto slower = [&](const Known& known) { return known.seconds > seconds; };
-  best_.insert(std::find_if(best_.begin(), best_.end(), slower), {std::move(point), seconds});
+  best_.insert(find_if(best_, slower), {std::move(point), seconds});
   if (best_.size() > kParents) best_.pop_back();
 }
 
@@ -133,7 +134,7 @@ Result<std::vector<GuidedSearch::Draft>> GuidedSearch::drafts_of(std::vector<Poi
   for (Draft& draft : drafts) all.push_back(&draft);
   if (drafts.empty()) return drafts;
   TW_TRY(scores, scores_of(*options_.prior, all));
-  for (size_t i = 0; i < drafts.size(); ++i) drafts[i].score = scores[i];
+  for (size_t i : indices_of(drafts)) drafts[i].score = scores[i];
   return drafts;
 }
 
@@ -141,7 +142,7 @@ void GuidedSearch::add(std::vector<Draft> drafts) {
   size_t most = std::max<size_t>(static_cast<size_t>(options_.reservoir), drafts.size());
   for (Draft& draft : drafts) reservoir_.push_back(std::move(draft));
   auto better = [](const Draft& a, const Draft& b) { return a.score > b.score; };
-  std::stable_sort(reservoir_.begin(), reservoir_.end(), better);
+  std::ranges::stable_sort(reservoir_, better);
   if (reservoir_.size() > most) reservoir_.erase(reservoir_.begin() + static_cast<ptrdiff_t>(most), reservoir_.end());
 }
 
@@ -217,8 +218,8 @@ Status GuidedSearch::rank(std::vector<Draft>& drafts, size_t most) {
   if (!plan_.cost_model || seen.empty()) return Ok{};
   TW_TRY(scores, scores_of(*plan_.cost_model, seen));
   std::vector<std::pair<double, size_t>> order;
-  for (size_t i = 0; i < seen.size(); ++i) order.emplace_back(scores[i], i);
-  std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) { return a.first > b.first; });
+  for (size_t i : indices_of(seen)) order.emplace_back(scores[i], i);
+  std::ranges::stable_sort(order, [](auto& a, auto& b) { return a.first > b.first; });
   std::vector<Draft> ranked;
   for (auto [score, i] : order) ranked.push_back(std::move(*seen[i]));
   std::move(ranked.begin(), ranked.end(), drafts.begin());
@@ -268,7 +269,7 @@ Result<std::optional<MeasureCandidates>> GuidedSearch::generate_measure_candidat
     TW_RETURN_IF_ERROR(go_around());
     if (!center_ && options_.ends_with_descent) return Answer();
     auto better = [](const Draft& a, const Draft& b) { return a.score > b.score; };
-    std::stable_sort(around_.begin(), around_.end(), better);
+    std::ranges::stable_sort(around_, better);
     TW_RETURN_IF_ERROR(rank(around_, around_.size()));
   }
   TW_RETURN_IF_ERROR(fill(count));

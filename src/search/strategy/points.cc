@@ -9,6 +9,7 @@
 #include "schedule/primitives/sample_perfect_tile.h"
 #include "search/batch.h"
 #include "search/mutators/mutator.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -29,7 +30,7 @@ std::vector<Value> moved_factors(const std::vector<int64_t>& tiles, int64_t inne
     for (int64_t prime = 2; prime <= left; ++prime) {
       if (left % prime != 0) continue;
       while (left % prime == 0) left /= prime;
-      for (size_t to = 0; to < tiles.size(); ++to) {
+      for (size_t to : indices_of(tiles)) {
         if (to == from || (to + 1 == tiles.size() && innermost > 0 && tiles[to] * prime > innermost)) continue;
         std::vector<int64_t> changed = tiles;
         changed[from] /= prime;
@@ -41,7 +42,7 @@ std::vector<Value> moved_factors(const std::vector<int64_t>& tiles, int64_t inne
   std::vector<Value> result;
   for (const std::vector<int64_t>& changed : moved) {
     Value::List list(changed.size());
-    for (size_t i = 0; i < changed.size(); ++i) list[i].data = changed[i];
+    for (size_t i : indices_of(changed)) list[i].data = changed[i];
     result.emplace_back().data = std::move(list);
   }
   return result;
@@ -60,7 +61,7 @@ std::vector<Value> alternatives(const schedule::Step& sample) {
   std::vector<Value> result;
   const auto add = [&](int64_t number) { result.emplace_back().data = number; };
   if (const auto* one = sample.instruction.as<schedule::SampleCategorical>()) {
-    for (size_t way = 0; way < one->probs.size(); ++way) {
+    for (size_t way : indices_of(one->probs)) {
       if (one->probs[way] > 0 && static_cast<int64_t>(way) != one->decision.value) add(static_cast<int64_t>(way));
     }
   } else if (const auto* tile = sample.instruction.as<schedule::SamplePerfectTile>()) {
@@ -102,7 +103,7 @@ SampleCounts Points::counts() const { return {tries_, duplicates_, refusals_.rea
 bool Points::is_exhausted() const {
   if (overdue_ >= FunctionSpace::kMaxOverdue) return true;
   return fruitless_ >= (reruns() ? kFruitlessRuns : kFruitlessTries) ||
-         std::all_of(trees_.begin(), trees_.end(), [](const DecisionTree& tree) { return tree.is_exhausted(); });
+         all_of(trees_, [](const DecisionTree& tree) { return tree.is_exhausted(); });
 }
 
 void Points::replay(Wish& wish) {
@@ -132,7 +133,7 @@ void Points::replay(Wish& wish) {
     Value decision = sample < wish.decisions.size() ? wish.decisions[sample] : Value{};
     std::vector<double> weights = weights_of(instruction);
     // A categorical step that is refused is not recorded, so its decision is chosen here.
-    bool can_sample = std::any_of(weights.begin(), weights.end(), [](double weight) { return weight > 0; });
+    bool can_sample = any_of(weights, [](double weight) { return weight > 0; });
     if (decision.is_none() && can_sample) decision.data = static_cast<int64_t>(wish.random.categorical(weights));
     wish.path.push_back({std::move(weights), decision});
     return decision;
@@ -191,7 +192,7 @@ Result<std::vector<Point>> Points::make(std::vector<Wish> wishes) {
 
 std::vector<Point> Points::as_they_are() {
   std::vector<Point> points;
-  for (size_t i = 0; i < spaces_.size(); ++i) {
+  for (size_t i : indices_of(spaces_)) {
     Wish wish{i};
     wish.path = branches_of(spaces_[i].trace());
     wish.made = postprocessed(spaces_[i], postprocs_, refusals_);
@@ -207,7 +208,7 @@ Result<std::vector<Point>> Points::sample(size_t count, const Stream& stream) {
   const size_t group = reruns() ? 1 : count;
   for (size_t i = 0; i < count;) {
     std::vector<size_t> open;
-    for (size_t space = 0; space < trees_.size(); ++space) {
+    for (size_t space : indices_of(trees_)) {
       if (!trees_[space].is_exhausted()) open.push_back(space);
     }
     if (open.empty()) break;
@@ -229,7 +230,7 @@ Result<std::vector<Point>> Points::sample(size_t count, const Stream& stream) {
 Result<std::vector<Point>> Points::vary(const std::vector<Variation>& variations, const Stream& stream) {
   std::vector<Wish> wishes;
   std::vector<Point> points;
-  for (size_t i = 0; i < variations.size(); ++i) {
+  for (size_t i : indices_of(variations)) {
     const auto& [of, sample, decision] = variations[i];
     Trace trace = of->schedule.trace().without_postproc();
     const std::vector<size_t> samples = trace.sampling_steps();
@@ -262,7 +263,7 @@ Result<std::vector<Point>> Points::vary(const std::vector<Variation>& variations
 
 Result<std::vector<Point>> Points::mutate(const std::vector<const Point*>& parents, const Stream& stream) {
   std::vector<Wish> wishes;
-  for (size_t i = 0; i < parents.size(); ++i) {
+  for (size_t i : indices_of(parents)) {
     Random random = stream(i);
     const Mutator* mutator = sample_mutator(mutators_, 1.0, random);
     if (!mutator) break;
@@ -280,7 +281,7 @@ Result<std::vector<Point>> Points::mutate(const std::vector<const Point*>& paren
 Result<std::vector<Point>> Points::remake(const std::vector<Trace>& traces, const Stream& stream) {
   std::vector<Point> points;
   TW_TRY(start, Schedule::make(module_));
-  for (size_t i = 0; i < traces.size(); ++i) {
+  for (size_t i : indices_of(traces)) {
     Wish wish{0};
     wish.random = stream(i);
     Trace trace = traces[i].without_postproc();
@@ -292,7 +293,7 @@ Result<std::vector<Point>> Points::remake(const std::vector<Trace>& traces, cons
       keep(wish, points);
       continue;
     }
-    const auto function = std::find_if(functions_.begin(), functions_.end(), [](auto* known) { return known; });
+    const auto function = find_if(functions_, [](auto* known) { return known; });
     if (function == functions_.end()) continue;
     wish.space = static_cast<size_t>(function - functions_.begin());
     wish.decisions = trace.decisions();

@@ -5,7 +5,6 @@
 // are given and from what was made before, whichever threads do it.
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <unordered_set>
 
@@ -14,6 +13,7 @@
 #include "search/strategy/candidates.h"
 #include "search/strategy/decision_tree.h"
 #include "search/strategy/thread_bounds.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -53,7 +53,7 @@ class Points {
 
   /// Whether functions are run anew for points of some space.
   bool reruns() const {
-    return std::any_of(functions_.begin(), functions_.end(), [](const FunctionSpace* known) { return known; });
+    return any_of(functions_, [](const FunctionSpace* known) { return known; });
   }
   bool has_mutators() const { return !mutators_.empty(); }
   /// Whether all points were sampled, or too many tries in a row gave nothing new.

@@ -15,6 +15,7 @@
 #include "schedule/primitives/transform_layout.h"
 #include "search/pipeline_versions.h"
 #include "search/postprocs/compacted.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -59,7 +60,7 @@ class SharedCopies {
 
   std::vector<SharedBounds::Copy> all() {
     std::vector<SharedBounds::Copy> found;
-    for (size_t number = 0; number < steps_.size(); ++number) {
+    for (size_t number : indices_of(steps_)) {
       if (auto back = copy_back(number)) found.push_back(std::move(*back));
       const auto* read = steps_[number]->instruction.as<CacheRead>();
       if (!read || !read->storage_scope.starts_with("shared") || steps_[number]->outputs.empty()) continue;
@@ -81,11 +82,11 @@ class SharedCopies {
     if (!reader.ok() || !index || *index < 0) return std::nullopt;
     const Block& block = reader->block();
     if (static_cast<size_t>(*index) >= block.reads.size()) return std::nullopt;
-    const BufferRegion& region = *block.reads[static_cast<size_t>(*index)];
+    const BufferRegion& region = *block.reads[*index];
     auto factors = factors_inside(read.block, place.loop, at, block.iter_vars.size());
     if (!factors) return std::nullopt;
     SharedBounds::Copy copy{read.block.index, region.buffer->dtype.bytes() * region.buffer->dtype.lanes, {}, 1, {}};
-    for (size_t i = 0; i < region.region.size(); ++i) {
+    for (size_t i : indices_of(region.region)) {
       const auto most = const_int(region.buffer->shape[i]), extent = const_int(region.region[i]->extent);
       if (!most) return std::nullopt;
       SharedBounds::Extent dimension{extent.value_or(1), *most, {}};
@@ -131,14 +132,14 @@ class SharedCopies {
       const Block& block = writer->block();
       auto factors = factors_inside(write->block, place->loop, at, block.iter_vars.size());
       if (!factors) return std::nullopt;
-      const BufferRegion& region = *block.writes[static_cast<size_t>(*index)];
+      const BufferRegion& region = *block.writes[*index];
       SharedBounds::Copy copy{write->block.index, region.buffer->dtype.bytes() * region.buffer->dtype.lanes, {}, 1, {}};
       for (const Ref<Range>& range : region.region) copy.element *= const_int(range->extent).value_or(1);
-      for (size_t axis = 0; axis < factors->size(); ++axis) {
+      for (size_t axis : indices_of(*factors)) {
         if (block.iter_vars[axis]->iter_type != IterType::kDataPar) continue;
         TileFactors::Factors& all = (*factors)[axis];
         std::erase_if(all, [&](const TileFactors::Factor& factor) {
-          return std::ranges::any_of(rows, [&](const TileFactors::Factor& row) {
+          return any_of(rows, [&](const TileFactors::Factor& row) {
             return row.tile == factor.tile && row.position == factor.position;
           });
         });
@@ -202,7 +203,7 @@ class SharedCopies {
     if (!block.ok() || !loop.ok() || block->func != loop->func) return std::nullopt;
     const BlockRealize* realize = block->node().as<BlockRealize>();
     if (!realize || !is_const_int(loop->loop().min, 0)) return std::nullopt;
-    for (size_t i = 0; i < realize->iter_values.size(); ++i) {
+    for (size_t i : indices_of(realize->iter_values)) {
       if (realize->iter_values[i].get() == loop->loop().loop_var.get()) return i;
     }
     return std::nullopt;

@@ -7,6 +7,7 @@
 #include "schedule/primitives/annotate.h"
 #include "schedule/primitives/bind.h"
 #include "schedule/tiling.h"
+#include "support/ranges.h"
 #include "target/thread_axis.h"
 
 namespace tilewright::search {
@@ -44,7 +45,7 @@ void ThreadBounds::note_threads(const Trace& trace, const Target& target) {
       } else if (axis && axis->level == ThreadAxis::Level::kThread) {
         is_known = is_known && found != tiles_.loops.end();
         TileFactors::Factors& all = threads[static_cast<size_t>(axis->dimension)];
-        if (is_known) all.insert(all.end(), found->second.begin(), found->second.end());
+        if (is_known) append_range(all, found->second);
       }
     } else if (const auto* annotation = instruction.as<Annotate>()) {
       const auto* block = std::get_if<BlockRV>(&annotation->block_or_loop);
@@ -54,8 +55,7 @@ void ThreadBounds::note_threads(const Trace& trace, const Target& target) {
       if (!number || annotation->ann_key != "meta_schedule.thread_extent_high_inclusive") continue;
       const bool is_of_warps = block && of_warps.contains(block->index);
       TileFactors::Factors all;
-      for (size_t i = is_of_warps ? 1 : 0; i < threads.size(); ++i)
-        all.insert(all.end(), threads[i].begin(), threads[i].end());
+      for (size_t i = is_of_warps ? 1 : 0; i < threads.size(); ++i) append_range(all, threads[i]);
       const int64_t most = target.max_threads_per_block;
       if (is_known && !all.empty()) {
         bounds_.push_back({all, is_of_warps ? std::max<int64_t>(target.thread_warp_size, 1) : 1, low,
@@ -77,7 +77,7 @@ ThreadBounds::Excess ThreadBounds::excess(const TileFactors::Tilings& tilings) c
 
 ThreadBounds::Excess ThreadBounds::excess(const std::vector<Value>& decisions) const {
   TileFactors::Tilings tilings(tiles_.tiles.size());
-  for (size_t i = 0; i < tilings.size(); ++i) {
+  for (size_t i : indices_of(tilings)) {
     const size_t sample = tiles_.tiles[i].sample;
     const auto* list = sample < decisions.size() ? decisions[sample].as<Value::List>() : nullptr;
     if (!list) continue;
@@ -105,11 +105,11 @@ int64_t ThreadBounds::sample(Random& random, std::vector<Value>& decisions, Refu
   const auto is_open = [&](const TileFactors::Tile& tile) {
     return tile.sample >= decisions.size() || decisions[tile.sample].is_none();
   };
-  if (std::ranges::none_of(tiles_.tiles, is_open)) return 0;
+  if (none_of(tiles_.tiles, is_open)) return 0;
   TileFactors::Tilings tilings(tiles_.tiles.size());
   int64_t refused = 0;
   for (int tries = 0; tries < kMaxSamples; ++tries) {
-    for (size_t i = 0; i < tilings.size(); ++i) {
+    for (size_t i : indices_of(tilings)) {
       const TileFactors::Tile& tile = tiles_.tiles[i];
       if (is_open(tile)) tilings[i] = sample_tiling(random, tile.extent, tile.count, tile.most_innermost);
     }
@@ -118,12 +118,12 @@ int64_t ThreadBounds::sample(Random& random, std::vector<Value>& decisions, Refu
     add(refusals, found);
     ++refused;
   }
-  for (size_t i = 0; i < tilings.size(); ++i) {
+  for (size_t i : indices_of(tilings)) {
     if (!tilings[i]) continue;
     const size_t sample = tiles_.tiles[i].sample;
     if (decisions.size() <= sample) decisions.resize(sample + 1);
     Value::List list(tilings[i]->size());
-    for (size_t k = 0; k < list.size(); ++k) list[k].data = (*tilings[i])[k];
+    for (size_t k : indices_of(list)) list[k].data = (*tilings[i])[k];
     decisions[sample].data = std::move(list);
   }
   return refused;

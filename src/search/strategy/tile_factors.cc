@@ -1,10 +1,9 @@
 #include "search/strategy/tile_factors.h"
 
-#include <algorithm>
-
 #include "schedule/primitives/fuse.h"
 #include "schedule/primitives/sample_perfect_tile.h"
 #include "schedule/primitives/split.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -14,7 +13,7 @@ TileFactors TileFactors::of(const Trace& trace) {
   TileFactors result;
   size_t sample = 0;
   const std::vector<const Step*> steps = trace.steps();
-  for (size_t number = 0; number < steps.size(); ++number) {
+  for (size_t number : indices_of(steps)) {
     const Step& step = *steps[number];
     if (const auto* tile = step.instruction.as<SamplePerfectTile>(); tile && tile->decision.value) {
       int64_t extent = 1;

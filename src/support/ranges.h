@@ -1,0 +1,73 @@
+// Algorithms over whole containers, as in LLVM's STLExtras.h: any_of(loops, is_parallel), is_contained(axes, axis).
+// What does not stand here is in std::ranges.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <utility>
+
+namespace tilewright {
+
+template <class Range, class Predicate>
+bool any_of(Range&& range, Predicate predicate) {
+  return std::any_of(std::begin(range), std::end(range), std::move(predicate));
+}
+
+template <class Range, class Predicate>
+bool all_of(Range&& range, Predicate predicate) {
+  return std::all_of(std::begin(range), std::end(range), std::move(predicate));
+}
+
+template <class Range, class Predicate>
+bool none_of(Range&& range, Predicate predicate) {
+  return std::none_of(std::begin(range), std::end(range), std::move(predicate));
+}
+
+/// The first item for which the predicate holds; the end of the range without one.
+template <class Range, class Predicate>
+auto find_if(Range&& range, Predicate predicate) {
+  return std::find_if(std::begin(range), std::end(range), std::move(predicate));
+}
+
+template <class Range, class T>
+bool is_contained(const Range& range, const T& item) {
+  return std::find(std::begin(range), std::end(range), item) != std::end(range);
+}
+
+/// Copies all items to the end of the container.
+template <class Container, class Range>
+void append_range(Container& container, const Range& range) {
+  container.insert(container.end(), std::begin(range), std::end(range));
+}
+
+/// See indices_of.
+template <class Range>
+class IndexRange {
+ public:
+  struct Iterator {
+    size_t index;
+    const Range& range;
+    size_t operator*() const { return index; }
+    void operator++() { ++index; }
+    bool operator!=(std::default_sentinel_t) const { return index < std::size(range); }
+  };
+
+  explicit IndexRange(const Range& range) : range_(range) {}
+  Iterator begin() const { return {0, range_}; }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  const Range& range_;
+};
+
+/// The positions of the items: for (size_t i : indices_of(loops)). The size is read before each step, so the container
+/// may grow meanwhile; it has to outlive the loop.
+template <class Range>
+IndexRange<Range> indices_of(const Range& range) {
+  return IndexRange<Range>(range);
+}
+template <class Range>
+void indices_of(const Range&& range) = delete;
+
+}  // namespace tilewright
