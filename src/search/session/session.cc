@@ -355,14 +355,7 @@ Status TuningSession::handle(const Measured& measured) {
     task_progress_.dropped();
     return Ok{};
   }
-  Record record = record_of(trial.trace, trial.decisions, measured.check.largest, measured.note);
-  record.seconds = measured.seconds;
-  if (!measured.host.empty()) record.host = measured.host;
-  record.incumbent_seconds = measured.incumbent_seconds;
-  record.incumbent_reference = measured.incumbent_reference;
-  record.outcome = std::string(outcome_name(measured.outcome));
-  record.error = measured.error.message;
-  record.index = trial.index;
+  const Record record = record_of(trial, measured);
   Batch& batch = batches_[trial.batch - reported_];
   batch.results[trial.place] = result_of(record);
   --batch.missing;
@@ -383,15 +376,20 @@ Status TuningSession::handle(const Measured& measured) {
   return Ok{};
 }
 
-Record TuningSession::record_of(const std::string& trace, const std::string& decisions, double largest,
-                                const std::string& note) const {
+Record TuningSession::record_of(const Trial& trial, const Measured& measured) const {
   Record record;
   record.workload = task_.workload;
   record.target = target_;
-  record.trace = trace;
-  record.decisions = decisions;
+  record.trace = trial.trace;
+  record.decisions = trial.decisions;
+  record.index = trial.index;
+  record.seconds = measured.seconds;
+  record.outcome = outcome_name(measured.outcome);
+  record.error = measured.error.message;
+  record.host = measured.host.empty() ? options_.host : measured.host;
+  record.incumbent_seconds = measured.incumbent_seconds;
+  record.incumbent_reference = measured.incumbent_reference;
   record.seed = options_.seed;
-  record.host = options_.host;
   record.versions = options_.versions;
   record.verification = fmt::format(
       R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {}, "program": {}{}}})", tolerances_json(*arguments_),
@@ -411,13 +409,12 @@ Status TuningSession::begin_finals() {
                        task_.function,
                        options_.target,
                        task_.heuristic,
-                       record_of(written.trace().as_json(), "[]", 0),
+                       record_of({-1, written.trace().as_json(), "[]"}, {}),
                        options_.target.is_in(TargetSet::kGpu) ? nullptr : reference_object_,
                        status_.reference_seconds,
                        status_.best_seconds,
                        kFinalsSeconds,
                        last_record_};
-  round.written.index = -1;
   if (options_.seconds > 0) {
     round.budget_seconds = std::clamp(options_.seconds - seconds_since(started_), kLeastFinalsSeconds, kFinalsSeconds);
   }

@@ -188,8 +188,8 @@ class TuningSession {
   Status settle(const std::string& reason);
   Status begin_finals();
   Status end_finals(const FinalsResult& result);
-  Record record_of(const std::string& trace, const std::string& decisions, double largest,
-                   const std::string& note = {}) const;
+  /// Fills all columns. Finals replace the times, and the host, of the unscheduled program.
+  Record record_of(const Trial& trial, const Measured& measured) const;
   Status finish_search();
   void note_failure(const Diagnostic& error);
   /// Until the finals have to begin; infinity without a limit.
