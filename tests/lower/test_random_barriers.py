@@ -160,3 +160,23 @@ def test_threads_that_meet_under_conditions(part: int) -> None:
     for seed in seeds(part, 60):
         examine(seed, counts)
     assert counts["kernels"] > 10 and counts["barriers"] > 10, counts
+
+
+def test_elements_that_a_name_selects_are_exchanged() -> None:
+    """Each thread loads what another one has stored: the name holds another number for each of them."""
+    program = from_source("""
+@T.prim_func
+def main(P: T.Buffer((32,), "int32"), A: T.Buffer((32,)), B: T.Buffer((32,))):
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            S = T.decl_buffer((33,), scope="shared")
+            S[t + 1] = T.float32(1)
+            x: T.int32 = P[t]
+            S[x] = A[x]
+            B[t] = S[x + 1]
+""")
+    order = np.random.default_rng(0).permutation(32).astype("int32")
+    a, b = np.arange(32, dtype="float32"), np.zeros(32, "float32")
+    assert tw.lower(program, target="opencl").script().count("tvm_storage_sync") == 2
+    tw.compile(program, target="opencl")(order, a, b)
+    np.testing.assert_array_equal(b, np.append(a, np.float32(1))[order + 1])
