@@ -26,7 +26,7 @@
 namespace tilewright::lower {
 namespace {
 
-/// A copy of what is given pays if each of its bytes is loaded so many times.
+/// A copy of an argument or a constant pays if each of its bytes is loaded so many times.
 constexpr double kLoadsPerByte = 8;
 /// Bytes that one vector of the copy holds, and those that one iteration of its parallel loop copies.
 constexpr int64_t kVector = 64, kChunk = 4096;
@@ -39,7 +39,7 @@ struct ByteBuffer {
   double loads = 0;          ///< loads of bytes, in all iterations
   bool is_stored = false;
   bool is_given = false;  ///< an argument or a constant
-  Ref<Buffer> flipped;    ///< flipped copy of what is given
+  Ref<Buffer> flipped;    ///< the copy of an argument or a constant
 };
 
 /// The byte that a constant word repeats; 0 for anything else.
