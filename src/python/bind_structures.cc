@@ -8,6 +8,7 @@
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "python/process_exit.h"
+#include "runtime/array_memory.h"
 #include "runtime/axis_positions.h"
 #include "runtime/values.h"
 #include "support/diagnostic.h"
@@ -113,6 +114,45 @@ int64_t scatter_values(const std::optional<Integers>& base, int64_t radix, const
   });
 }
 
+/// NumPy's description of where arrays get memory (PyDataMem_Handler, NEP 49), whose layout is part of its ABI.
+struct NumpyMemory {
+  char name[127];
+  uint8_t version;
+  void* context;
+  void* (*allocate)(void*, size_t bytes);
+  void* (*allocate_zeros)(void*, size_t count, size_t bytes);
+  void* (*resize)(void*, void* memory, size_t bytes);
+  void (*release)(void*, void* memory, size_t bytes);
+};
+
+NumpyMemory kept_memory = {"tilewright",
+                           1,
+                           nullptr,
+                           [](void*, size_t bytes) { return runtime::acquire_array(bytes, false); },
+                           [](void*, size_t count, size_t bytes) -> void* {
+                             size_t total = 0;
+                             if (__builtin_mul_overflow(count, bytes, &total)) return nullptr;
+                             return runtime::acquire_array(total, true);
+                           },
+                           [](void*, void* memory, size_t bytes) { return runtime::resize_array(memory, bytes); },
+                           [](void*, void* memory, size_t) { runtime::release_array(memory); }};
+
+/// Lets NumPy call a handler in this context, and returns the one before: PyDataMem_SetHandler(), which is entry 304 of
+/// the table of functions in every version of NumPy that has it.
+nb::object set_array_memory(std::optional<nb::object> handler) {
+  using SetHandler = PyObject* (*)(PyObject*);
+  static void** const functions = [] {
+    const nb::module_ numpy = nb::module_::import_("numpy");
+    const char* core = nb::hasattr(numpy, "_core") ? "numpy._core._multiarray_umath" : "numpy.core._multiarray_umath";
+    const nb::object table = nb::module_::import_(core).attr("_ARRAY_API");
+    return static_cast<void**>(PyCapsule_GetPointer(table.ptr(), nullptr));
+  }();
+  if (!handler) handler = nb::capsule(&kept_memory, "mem_handler");
+  PyObject* before = reinterpret_cast<SetHandler>(functions[304])(handler->ptr());
+  if (!before) nb::raise_python_error();
+  return nb::steal(before);
+}
+
 }  // namespace
 
 void bind_structures(nb::module_& m) {
@@ -145,6 +185,12 @@ void bind_structures(nb::module_& m) {
                 "out: Any) -> int"),
         "Store values[i], or i itself, at out[base[i] * radix + offset[i]]. Return the first i that is outside of the\n"
         "array or, with `verify`, whose element holds another value in the end; -1 if there is none.");
+  m.def("set_array_memory", &set_array_memory, "handler"_a.none() = nb::none(),
+        nb::sig("def set_array_memory(handler: Any = None) -> Any"),
+        "Let NumPy take the memory of arrays that this context makes from a handler, and return the one before. None:\n"
+        "from memory that stays mapped after arrays are freed.");
+  m.def("idle_array_memory", &runtime::idle_array_memory,
+        "How many bytes are kept for arrays although no array uses them.");
 }
 
 }  // namespace tilewright::python

@@ -14,12 +14,18 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/array_memory.h"
+
 namespace tilewright::runtime {
 namespace {
 
 constexpr int64_t kFewNonzeros = 1 << 15;  // not worth the start of another thread
 constexpr int64_t kMostRanges = 64;
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+
+/// What is as long as the nonzeros, or as the positions along an axis.
+template <class T>
+using Array = std::vector<T, ArrayAllocator<T>>;
 
 /// Nonzeros [begin, end) of each range.
 struct Ranges {
@@ -100,7 +106,7 @@ bool holds(int64_t count) {
 template <class P, class K>
 AxisCount positions_by_key(tw_ctx* ctx, const Axis<P, K>& axis) {
   const Ranges ranges(axis.nonzeros, axis.num_parents);
-  std::vector<int64_t> ends(static_cast<size_t>(ranges.number * axis.num_parents));
+  Array<int64_t> ends(static_cast<size_t>(ranges.number * axis.num_parents));
   std::atomic<int64_t> fault{kNone};
   int32_t code = for_each(ctx, ranges.number, [&](int64_t range) {
     int64_t* own = ends.data() + range * axis.num_parents;
@@ -187,7 +193,7 @@ struct Ascending {
 template <class P, class K>
 AxisCount positions_ascending(tw_ctx* ctx, const Axis<P, K>& axis, bool& ascend) {
   const Ranges ranges(axis.nonzeros, axis.num_parents);
-  std::vector<Ascending<P, K>> states(static_cast<size_t>(ranges.number * axis.num_parents));
+  Array<Ascending<P, K>> states(static_cast<size_t>(ranges.number * axis.num_parents));
   std::atomic<int64_t> fault{kNone};
   std::atomic<bool> descends{false};
   int32_t code = for_each(ctx, ranges.number, [&](int64_t range) {
@@ -306,17 +312,17 @@ class Ranking {
     return rank + 1;
   }
 
-  std::vector<Mark> marks_;
+  Array<Mark> marks_;
   std::vector<uint64_t> words_;  // all zero between calls
-  std::vector<K> different_;
-  std::vector<std::pair<K, int64_t>> pairs_;
+  Array<K> different_;
+  Array<std::pair<K, int64_t>> pairs_;
 };
 
 /// Nonzeros by the position of their parent: segment s is [begins[s], begins[s + 1]) of `order`, or of the nonzeros
 /// themselves if `order` is empty.
 template <class P>
 struct Segments {
-  std::vector<P> begins, order;
+  Array<P> begins, order;
 };
 
 template <class P, class K>
@@ -331,7 +337,7 @@ int32_t group_by_parent(tw_ctx* ctx, const Axis<P, K>& axis, Segments<P>& segmen
     std::fill(segments.begins.begin() + parent, segments.begins.end(), static_cast<P>(axis.nonzeros));
     return TW_OK;
   }
-  std::vector<P> parents(static_cast<size_t>(axis.nonzeros));
+  Array<P> parents(static_cast<size_t>(axis.nonzeros));
   for (int64_t i = 0; i < axis.nonzeros; ++i) parents[static_cast<size_t>(i)] = static_cast<P>(axis.parents[i]);
   segments.order.resize(parents.size());
   const tw_integers keys{parents.data(), axis.nonzeros, static_cast<int32_t>(8 * sizeof(P))};

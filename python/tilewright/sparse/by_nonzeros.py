@@ -106,11 +106,13 @@ class _Symbols:
 
     def rank(self, key: Callable[[Rows], Any], window: int | None = None) -> ir.Var:
         """Return the rank of the row."""
-        return self._variable(f"rank{len(self.facts)}", lambda: self._given.rank(key, window), self._given._rows)
+        given = self._given  # the function below must not refer to what holds it: a cycle keeps arrays for a while
+        return self._variable(f"rank{len(self.facts)}", lambda: given.rank(key, window), given._rows)
 
     def strip_rank(self, height: int) -> ir.Var:
         """Return the rank of the column in its strip."""
-        return self._variable(f"rank{len(self.facts)}", lambda: self._given.strip_rank(height), self.shape[-1])
+        given = self._given
+        return self._variable(f"rank{len(self.facts)}", lambda: given.strip_rank(height), self.shape[-1])
 
     def __getattr__(self, name: str) -> Any:
         raise NotByNonzeros(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, ArgumentTypeError
+from tilewright.sparse.array_memory import kept_array_memory
 from tilewright.sparse.by_nonzeros import MANY_NONZEROS, AllNonzeros, ByNonzeros, NotByNonzeros, Positions
 from tilewright.sparse.fill import ByRows, LastNonzeros, NotByRows, by_rows_of, count, fill, gather_kernel
 from tilewright.sparse.format_rule import (
@@ -23,7 +24,6 @@ from tilewright.sparse.format_rule import (
 )
 from tilewright.sparse.structure import read_only
 from tilewright.sparse.taken_rows import TakenNonzeros, rows_of_rules
-from tilewright.task.arguments import aligned_zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -156,9 +156,10 @@ def _integers(coordinates: Sequence[Any]) -> list[Array]:
     return [np.ascontiguousarray(array.astype(common, copy=False)) for array in arrays]
 
 
+@kept_array_memory()
 def gathered(values: Array, source: Array, out: Array | None = None) -> Array:
     """Return ``values[source]``, 0 where the source is -1, in an array that is given or in a new one."""
-    stored = aligned_zeros((len(source),), values.dtype) if out is None else out
+    stored = np.empty(len(source), values.dtype) if out is None else out
     gather_kernel(str(values.dtype), str(source.dtype))(values, source, stored)
     return stored
 
@@ -194,6 +195,7 @@ def convert_structure(
     return convert_validated(rules, shape, coordinates, indptr, start)
 
 
+@kept_array_memory()
 def convert_validated(
     rules: Sequence[FormatRewriteRule],
     shape: Sequence[int],
@@ -402,10 +404,11 @@ def _filled(
     starts = [stored.indptr for stored in axes.values() if stored.axis.kind == "varied" and stored.indptr is not None]
     if by_rows.is_cut and bounds is not None and bounds[0][1] is not None:
         starts = [bounds[0][1]]
-    size = axes[rule.axes[-1].name].count
-    source, stored_columns = fill(by_rows, indptr, columns, (ranks, starts), order, longest, size)
-    if np.count_nonzero(source >= 0) != total:
+    sizes = tuple(axes[axis.name].count for axis in rule.axes)
+    filled = fill(by_rows, indptr, columns, (ranks, starts), order, longest, sizes)
+    if filled is None:
         return None
+    source, stored_columns = filled
     if by_rows.stores_column:
         name = rule.axes[-1].name
         axes[name] = replace(axes[name], indices=read_only(stored_columns))

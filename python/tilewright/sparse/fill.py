@@ -4,13 +4,16 @@ A rule allows it whose axes are dense or varied, and whose keys are known for a 
 CSR, ELL, padded CSR, SELL. The first axis may also be compressed, with a key that is that of the row, or that ascends
 by at most 1 from one nonzero of a row to the next: DCSR, COO, and buckets of hyb, whose long rows are cut. The position
 of a nonzero is then a formula of its row, its place and tables of rows.
+
+Most rules store rows one after another, or the rows of a group as lanes (SELL). Their elements are written in the order
+of memory, padding too, in vectors. Others are stored nonzero by nonzero into arrays of padding.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
 
 #: rows of which more varied axes than these would need another table
 MOST_VARIED = 2
+#: elements that are written at a time
+LANES = 16
+#: rows of a group that are one vector
+MOST_LANES = 64
 
 
 #: properties of a nonzero that an index map may use
@@ -136,6 +143,8 @@ class ByRows:
         if self.has_positions and self.asked:
             raise NotByRows("ranks")
         self._check()
+        #: how many rows are lanes of a group, whose elements follow one another; 0: elements are in another order
+        self.lanes = next((lanes for lanes in self._possible_lanes() if self._has_groups_of(lanes)), 0)
 
     def _is(self, name: str, key: Any) -> bool:
         return isinstance(key, ir.Var) and key.same_as(self._variables[name])
@@ -174,6 +183,38 @@ class ByRows:
                 raise NotByRows(axis.name)
             above_is_of_row = above_is_of_row and not any(uses)
 
+    def _possible_lanes(self) -> Iterator[int]:
+        if len(self.asked) <= 1:
+            yield 1
+            last = self.rule.axes[-1]
+            if last.kind == "dense" and last.extent <= MOST_LANES and last.extent.bit_count() == 1:
+                yield last.extent
+
+    def _has_groups_of(self, lanes: int) -> bool:
+        """Whether element `place` of row `lane` of a group of rows, in the order in which they are visited, is number
+        place * lanes + lane of the elements of the group, and the group is a position along the first axis."""
+        visited, place = (self._ranks or [self._variables["row"]])[0], self._variables["place"]
+        analyzer, group, lane = _core.Analyzer(), ir.Var("group", "int64"), ir.Var("lane", "int64")
+        for variable in (*self._variables.values(), group):
+            analyzer.bind(variable, _core.Range(_core.IntImm("int64", 0), _core.IntImm("int64", 1 << 40)))
+        analyzer.bind(lane, _core.Range(_core.IntImm("int64", 0), _core.IntImm("int64", lanes)))
+        known = {visited: group * lanes + lane, self._variables["position"]: ir.Var("begin", "int64") + place}
+        first, *inner = (_core.substitute(self._expression(key), known) for key in self.keys)
+        at: Any = _core.const(0, "int64")
+        if self.is_cut:
+            at = first - _core.substitute(first, {place: _core.const(0, "int64")})
+        elif not (self.has_positions and lanes == 1) and not analyzer.can_prove_equal(first, group):
+            return False
+        for axis, key in zip(self.rule.axes[1:], inner, strict=True):
+            if axis.kind == "varied" and not analyzer.can_prove_equal(at, 0):
+                return False
+            at = key if axis.kind == "varied" else at * axis.extent + key
+        return analyzer.can_prove_equal(at, place * lanes + lane)
+
+    @staticmethod
+    def _expression(key: Any) -> Any:
+        return _core.const(key, "int64") if isinstance(key, int) else key
+
     def inner_extents(self) -> tuple[int, ...]:
         """Return what positions depend on beside keys: extents of dense axes but that of the first."""
         return tuple(axis.extent for axis in self.rule.axes[1:])
@@ -201,7 +242,7 @@ class ByRows:
 
 
 #: by what rules are made of: how they are filled, or why they are not; as many as formats in use
-_known: dict[Any, ByRows | NotByRows] = {}
+_known: dict[Any, ByRows | str] = {}
 MOST_KNOWN = 256
 
 
@@ -221,9 +262,10 @@ def by_rows_of(rule: FormatRewriteRule, shape: Sequence[int]) -> ByRows:
         try:
             _known[key] = ByRows(rule, shape)
         except NotByRows as error:
-            _known[key] = error.with_traceback(None)
-    if isinstance(found := _known[key], NotByRows):
-        raise found
+            _known[key] = str(error)
+    # An exception that is kept would keep the arrays of all callers that it has passed.
+    if isinstance(found := _known[key], str):
+        raise NotByRows(found)
     return found
 
 
@@ -245,8 +287,8 @@ def fill(
     tables: tuple[list[Array], list[Array]],
     rows: Array | None,
     longest: int,
-    count: int,
-) -> tuple[Array, Array]:
+    sizes: tuple[int, ...],
+) -> tuple[Array, Array] | None:
     """Return where each stored element comes from, -1 for padding, and its column, 0 for padding.
 
     Args:
@@ -256,15 +298,30 @@ def fill(
         tables: ranks of rows, and offsets: of the rows along an axis that cuts them, or of varied axes.
         rows: rows from which nonzeros are taken, in the order in which they are stored; None for all.
         longest: the largest length of a row, if the index map reads it.
-        count: number of stored elements.
+        sizes: number of positions of each axis.
+
+    Returns:
+        None if several nonzeros have one position.
     """
     ranks, starts = tables
-    dtype = columns.dtype
+    dtype, size = columns.dtype, sizes[-1]
     offsets = [np.asarray(each, dtype) for each in starts] + [np.zeros(1, dtype)] * (MOST_VARIED - len(starts))
-    source, stored = np.full(count, -1, dtype), np.zeros(count if by_rows.stores_column else 0, dtype)
+    taken = len(indptr) - 1 if rows is None else len(rows)
+    lanes, stores_column = by_rows.lanes, by_rows.stores_column
+    # Lanes behind the last element are numbered, too.
+    if lanes and not ranks and size <= np.iinfo(dtype).max - 2 * MOST_LANES:
+        groups = taken if by_rows.has_positions else -(-taken // lanes)
+        if by_rows.is_cut or groups == sizes[0]:
+            source, stored = np.empty(size, dtype), np.empty(size if stores_column else 0, dtype)
+            kernel = _kernel_of(_filling_groups, by_rows, lanes, str(dtype), rows is not None)
+            order = np.zeros(0, dtype) if rows is None else rows
+            kernel(indptr, columns, order, *offsets, groups, source, stored)
+            return source, stored
+    source, stored = np.full(size, -1, dtype), np.zeros(size if stores_column else 0, dtype)
     kernel = _kernel_of(_filling, by_rows, len(ranks), str(dtype), rows is not None)
     kernel(indptr, columns, *_of_rows(ranks, rows, dtype), longest, *offsets, source, stored)
-    return source, stored
+    total = int(indptr[-1]) if rows is None else int((indptr[rows + 1] - indptr[rows]).sum(dtype="int64"))
+    return (source, stored) if np.count_nonzero(source >= 0) == total else None
 
 
 def count(
@@ -431,6 +488,79 @@ def _filling(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> i
                     column_of[at] = J[begin + p]
 
     return fill_rows
+
+
+def _filling_groups(by_rows: ByRows, lanes: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
+    """The program that stores the elements of rules whose rows are lanes of groups (:attr:`ByRows.lanes`)."""
+    stores_column, is_cut, row_of = by_rows.stores_column, by_rows.is_cut, _row_of(is_ordered)
+    axes = by_rows.rule.axes[1:]
+
+    def begin_of(group: Any, starts: Any) -> Any:
+        """The first element of a group."""
+        at, varied = starts[0][group] if is_cut else group, 0
+        for axis in axes:
+            if axis.kind == "dense":
+                at = at * axis.extent
+            else:
+                at, varied = starts[varied][at], varied + 1
+        return at
+
+    @T.prim_func
+    def fill_groups(
+        indptr: T.handle,
+        indices: T.handle,
+        order: T.handle,
+        starts: T.handle,
+        more_starts: T.handle,
+        groups: T.int32,
+        source: T.handle,
+        columns: T.handle,
+    ) -> None:
+        ends, nnz, slots = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        parents, more_parents, stored = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        taken = T.int32(is_size_var=True)
+        P = T.match_buffer(indptr, (ends,), dtype)
+        J = T.match_buffer(indices, (nnz,), dtype)
+        Q = T.match_buffer(order, (taken,), dtype)
+        S0 = T.match_buffer(starts, (parents,), dtype)
+        S1 = T.match_buffer(more_starts, (more_parents,), dtype)
+        source_of = T.match_buffer(source, (slots,), dtype)
+        column_of = T.match_buffer(columns, (stored,), dtype)
+        for g in T.parallel(groups):
+            base = begin_of(g, (S0, S1))
+            count = begin_of(g + 1, (S0, S1)) - base
+            if lanes == 1:
+                begin = P[row_of(Q, g)]
+                length = P[row_of(Q, g) + 1] - begin
+                for v in range(T.ceildiv(count, LANES)):
+                    for e in T.vectorized(LANES):
+                        if v * LANES + e < count:
+                            source_of[base + v * LANES + e] = T.Select(
+                                v * LANES + e < length, begin + v * LANES + e, -1
+                            )
+                            if stores_column:
+                                column_of[base + v * LANES + e] = T.if_then_else(
+                                    v * LANES + e < length, J[begin + v * LANES + e], 0
+                                )
+            else:
+                begins = T.alloc_buffer((lanes,), dtype, scope="local")
+                lengths = T.alloc_buffer((lanes,), dtype, scope="local")
+                for e in T.vectorized(lanes):
+                    begins[e] = T.if_then_else(
+                        g * lanes + e < (taken if is_ordered else ends - 1), P[row_of(Q, g * lanes + e)], 0
+                    )
+                    lengths[e] = T.if_then_else(
+                        g * lanes + e < (taken if is_ordered else ends - 1),
+                        P[row_of(Q, g * lanes + e) + 1] - P[row_of(Q, g * lanes + e)],
+                        0,
+                    )
+                for p in range(count // lanes):
+                    for e in T.vectorized(lanes):
+                        source_of[base + p * lanes + e] = T.Select(p < lengths[e], begins[e] + p, -1)
+                        if stores_column:
+                            column_of[base + p * lanes + e] = T.if_then_else(p < lengths[e], J[begins[e] + p], 0)
+
+    return fill_groups
 
 
 def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:

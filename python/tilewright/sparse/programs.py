@@ -158,6 +158,8 @@ def sddmm(columns: int, dtype: str = "float32", index_dtype: str = "int32") -> i
 def gather(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
     """Return ``gather(values, source, stored)``: element source[i] of values, 0 where that is negative."""
 
+    lanes = 16
+
     @T.prim_func
     def gather(values: T.handle, source: T.handle, stored: T.handle) -> None:
         count, size = T.int32(is_size_var=True), T.int32(is_size_var=True)
@@ -165,9 +167,29 @@ def gather(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
         Q = T.match_buffer(source, (size,), index_dtype)
         S = T.match_buffer(stored, (size,), dtype)
         T.assume_buffer_domain(Q, [-1, count])
-        for i in range(size):
+        for c in T.parallel(T.ceildiv(size, lanes)):
             with T.block("gather"):
-                vi = T.axis.spatial(size, i)
-                S[vi] = T.if_then_else(Q[vi] >= 0, V[Q[vi]], T.Cast(dtype, 0))
+                vc = T.axis.spatial(T.ceildiv(size, lanes), c)
+                # Elements of one row come from neighbors, which a vector load takes at once.
+                jumps = T.alloc_buffer((1,), index_dtype, scope="local")
+                jumps[0] = T.Cast(index_dtype, 1)
+                if vc * lanes + lanes <= size and Q[vc * lanes + lanes - 1] - Q[vc * lanes] == lanes - 1:
+                    jumps[0] = T.Cast(index_dtype, 0)
+                    for e in range(lanes):
+                        jumps[0] = jumps[0] | (Q[vc * lanes + e] - Q[vc * lanes] - e)
+                if jumps[0] == 0 and Q[vc * lanes] >= 0:
+                    for e in T.vectorized(lanes):
+                        S[vc * lanes + e] = V[Q[vc * lanes] + e]
+                elif count > 0:
+                    # Loads without a condition take less time than those that skip padding.
+                    for e in T.vectorized(lanes):
+                        if vc * lanes + e < size:
+                            S[vc * lanes + e] = T.Select(
+                                Q[vc * lanes + e] >= 0, V[T.max(Q[vc * lanes + e], 0)], T.Cast(dtype, 0)
+                            )
+                else:
+                    for e in T.vectorized(lanes):
+                        if vc * lanes + e < size:
+                            S[vc * lanes + e] = T.Cast(dtype, 0)
 
     return gather

@@ -1,0 +1,165 @@
+"""Rows that a kernel fills in the order of memory, the gather of values, and the memory of converted arrays."""
+
+import gc
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import _core
+from tilewright.sparse import conversion, formats
+from tilewright.sparse.array_memory import kept_array_memory
+from tilewright.sparse.by_nonzeros import MANY_NONZEROS
+from tilewright.sparse.conversion import convert_structure
+from tilewright.sparse.fill import NotByRows, by_rows_of, gather_kernel
+from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
+
+M, N = 37, 50
+
+
+def one(axes: tuple[Any, ...], index_map: Any) -> FormatRewriteRule:
+    return FormatRewriteRule("own", axes, index_map)
+
+
+#: rules, and how many of their rows are lanes of a group; 0: elements in another order
+RULES = {
+    "csr": (formats.csr(M, N)[0], 1),
+    "ell": (formats.ell(M, N, N)[0], 1),
+    "padded CSR": (formats.padded_csr(M, N, 3)[0], 1),
+    "dcsr": (formats.dcsr(M, N)[0], 1),
+    "coo": (formats.coo(M, N)[0], 1),
+    "cut rows": (formats.hyb(M, N, 1, 0)[0], 1),
+    "cut in fours": (
+        one((compressed("I"), dense("J", 4)), lambda z: ((z.row * 99 + z.place // 4, z.row), (z.place % 4, z.column))),
+        1,
+    ),
+    "sell": (formats.sell(M, N, 16)[0], 16),
+    "sell in windows": (formats.sell(M, N, 4, 8)[0], 4),
+    "rows of sell alone": (formats.sell(M, N, 1)[0], 1),
+    "sell without order": (
+        one((dense("S", 5), varied("P"), dense("L", 8)), lambda z: (z.row // 8, z.place, (z.row % 8, z.column))),
+        8,
+    ),
+    "lanes of no vector": (formats.sell(M, N, 5)[0], 0),
+    "columns first": (
+        one((dense("J", N), dense("I", M)), lambda z: (z.place, (z.row, z.column))),
+        0,
+    ),
+    "lanes behind one another": (
+        one((dense("S", 10), dense("L", 4), dense("P", N)), lambda z: (z.row // 4, z.row % 4, (z.place, z.column))),
+        0,
+    ),
+    "places not known to ascend": (
+        one((dense("I", M), dense("J", N)), lambda z: (z.row, (z.place % N, z.column))),
+        0,
+    ),
+}
+
+
+def _none_by_rows(*_: Any) -> Any:
+    raise NotByRows("none")
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("name", RULES)
+def test_rows_in_groups(name: str, dtype: str, monkeypatch: Any) -> None:
+    """The kernel stores what passes over nonzeros store: of full rows, empty ones, and rows longer than a vector."""
+    rule, lanes = RULES[name]
+    assert by_rows_of(rule, (M, N)).lanes == lanes
+    for density in (0.0, 0.05, 0.4, 1.0):
+        random = np.random.default_rng(int(100 * density))
+        mask = random.random((M, N)) < density * random.random((M, 1)) * 2
+        coordinates = tuple(along.astype(dtype) for along in np.nonzero(mask))
+        filled = convert_structure([rule], (M, N), coordinates)
+        with monkeypatch.context() as patched:
+            patched.setattr(conversion, "by_rows_of", _none_by_rows)
+            expected = convert_structure([rule], (M, N), coordinates)
+        (part,), (same,) = filled.parts, expected.parts
+        np.testing.assert_array_equal(part.source, same.source, strict=True)
+        for axis in rule.axes:
+            for got, want in (
+                (part.axes[axis.name].indptr, same.axes[axis.name].indptr),
+                (part.axes[axis.name].indices, same.axes[axis.name].indices),
+            ):
+                assert (got is None) == (want is None)
+                if got is not None:
+                    np.testing.assert_array_equal(got, want, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("index_dtype", ["int32", "int64"])
+def test_gather(dtype: str, index_dtype: str) -> None:
+    """Runs of neighbors, runs with a gap or a swap of two in between, and padding; NaN behind nothing."""
+    random = np.random.default_rng(1)
+    kernel = gather_kernel(dtype, index_dtype)
+    for size in [0, 1, 15, 16, 17, 31, 32, 33, 70, 200]:
+        for count in (0, 1, 40, 300):
+            values = random.standard_normal(count).astype(dtype)
+            values[::7] = np.nan
+            source = np.full(size, -1, index_dtype)
+            for begin in range(0, size, 16):
+                own = source[begin : begin + 16]
+                if (kind := random.integers(5)) < 4 and count >= 16:
+                    own[:] = random.integers(count - 15) + np.arange(len(own))
+                    if kind == 1:
+                        own[random.integers(len(own))] = -1
+                    if kind == 2:
+                        own[:] = own[::-1].copy()
+                    if kind == 3 and len(own) > 4:
+                        own[[1, 3]] = own[[3, 1]]
+                elif count:
+                    own[:] = random.integers(-1, count, len(own))
+            stored = np.full(size, 7, dtype)
+            kernel(values, source, stored)
+            expected = np.where(source >= 0, values[source] if count else 0, 0).astype(dtype)
+            assert stored.tobytes() == expected.tobytes()
+
+
+def test_freed_arrays_leave_their_memory_to_later_ones() -> None:
+    count = 1 << 18
+    with kept_array_memory():
+        array = np.full(count, 3, "int32")
+        address = array.ctypes.data
+        array = None
+        again = np.zeros(count, "int32")
+    assert again.ctypes.data == address and address % 64 == 0 and not again.any()
+    again[:] = 5
+    del again  # outside of the context: arrays know where their memory is from
+    assert _core.idle_array_memory() >= count * 4
+    with kept_array_memory():
+        grown = np.arange(10)
+        grown.resize(count, refcheck=False)
+        grown[10:] = 1
+        grown.resize(20, refcheck=False)
+    np.testing.assert_array_equal(grown, [*range(10), *[1] * 10])
+
+
+@pytest.mark.parametrize("name", ["csc", "bsr", "coo", "csf", "sr_bcrs", "hyb", "sell", "ell"])
+def test_conversions_keep_no_array(name: str) -> None:
+    """Not in the exception of a rule that is not filled by rows, nor in a cycle until Python collects garbage."""
+    more = {"bsr": (4,), "sr_bcrs": (4, 8), "hyb": (1, 3), "ell": (300,)}.get(name, ())
+    rules = getattr(formats, name)(300, 300, *more)
+    mask = np.random.default_rng(0).random((300, 300)) < 0.3
+    coordinates = tuple(along.astype("int32") for along in np.nonzero(mask))
+    assert len(coordinates[0]) >= MANY_NONZEROS
+    gc.disable()
+    try:
+        counts = [sys.getrefcount(along) for along in coordinates]
+        for _ in range(2):
+            convert_structure(rules, (300, 300), coordinates)
+        assert [sys.getrefcount(along) for along in coordinates] == counts
+    finally:
+        gc.enable()
+
+
+def test_other_arrays_are_numpys() -> None:
+    """Also after an error, and of maps that ask for arrays within a conversion."""
+    before = _core.set_array_memory()
+    _core.set_array_memory(before)
+    rules = [FormatRewriteRule("own", (dense("I", 3),), lambda z: (z.row + 5,))]
+    with pytest.raises(tw.ArgumentError):
+        convert_structure(rules, (3, 3), (np.arange(3), np.arange(3)))
+    after = _core.set_array_memory(before)
+    assert after is before
