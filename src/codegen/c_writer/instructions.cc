@@ -7,6 +7,7 @@
 #include "ir/build.h"
 #include "ir/refuse_at.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {

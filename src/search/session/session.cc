@@ -391,6 +391,8 @@ Record TuningSession::record_of(const Trial& trial, const Measured& measured) co
   record.incumbent_reference = measured.incumbent_reference;
   record.seed = options_.seed;
   record.versions = options_.versions;
+  const double largest = measured.check.largest;
+  const std::string& note = measured.note;
   record.verification = fmt::format(
       R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {}, "program": {}{}}})", tolerances_json(*arguments_),
       // JSON has no infinity
