@@ -120,16 +120,10 @@ Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& prese
     fail("sparse/search", what + "outside of all iterations", where, "access the buffer inside of T.sp.iteration");
     return {};
   }
-  Search search{structure_of(of), parent, coordinate, {}, {}};
-  VarMap names;
-  for (const Frame& frame : nest_.frames) {
-    if (frame.kind == Frame::Kind::kCondition) search.guard = both(search.guard, frame.condition);
-    if (frame.kind == Frame::Kind::kLet) names[frame.let] = substitute(frame.value, names);
-  }
-  search.guard = both(search.guard, present);
-  for (Expr* e : {&search.parent, &search.coordinate, &search.guard}) {
-    if (e->defined()) *e = substitute(*e, names);
-  }
+  const VarMap names = lets_from(outermost_);
+  const auto without_lets = [&](const Expr& e) { return e.defined() ? substitute(e, names) : e; };
+  Search search{structure_of(of), without_lets(parent), without_lets(coordinate), {}, {}};
+  search.guard = without_lets(both(guard_of(search), present));
   for (const Search& known : searches_) {
     if (known.axis == search.axis && same(known.parent, search.parent) && same(known.coordinate, search.coordinate) &&
         same(known.guard, search.guard)) {
@@ -150,21 +144,67 @@ Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& prese
            "iterate over the axes that the buffer has");
       return {};
     }
-    const bool is_data =
-        frame.loop.defined() && uses_any_var(frame.loop->extent, [&](const Ref<Var>& v) {
-          return any_of(needed, [&](size_t k) {
-            const Frame& other = nest_.frames[k];
-            return other.axis.defined() ? other.axis->var == v : other.loop.defined() && other.loop->loop_var == v;
-          });
-        });
-    if (!is_data) continue;
-    fail("sparse/search", what + "in a loop whose extent depends on variables around it", where,
+    if (!frame.loop.defined() || is_known_at_entry(frame.loop->extent)) continue;
+    fail("sparse/search",
+         what + "in a loop whose extent depends on variables around it, or on what the function writes", where,
          "iterate over an axis instead");
     return {};
   }
   add_search_nest(search, needed);
   searches_.push_back(search);
   return search.position;
+}
+
+VarMap Lowering::lets_from(size_t first) const {
+  VarMap names;
+  for (size_t i = first; i < nest_.frames.size(); ++i) {
+    const Frame& frame = nest_.frames[i];
+    if (frame.kind == Frame::Kind::kLet) names[frame.let] = substitute(frame.value, names);
+  }
+  return names;
+}
+
+bool Lowering::is_known_at_entry(const Expr& extent) const {
+  bool is_known = true;
+  visit(
+      substitute(extent, lets_from(0)),
+      [&](const Ref<Var>& v) {
+        is_known &= !any_of(nest_.frames, [&](const Frame& frame) { return frame.counter() == v; });
+      },
+      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        is_known &= !written_by_function_.contains(load->buffer->data.get()) && !is_contained(allocated_, load->buffer);
+        for (const Expr& index : load->indices) walk(index);
+      });
+  return is_known;
+}
+
+/// The conditions in the outermost iteration on which the access that needs the search is reached, from the outside in:
+/// those of statements and expressions around it, and that loops have iterations. Loops over axes whose number of
+/// iterations needs more variables than the search do not count.
+Expr Lowering::guard_of(const Search& search) const {
+  std::string ignored;
+  const std::vector<size_t> needed = frames_for(search, ignored);
+  const std::vector<Frame>& frames = nest_.frames;
+  Expr guard;
+  for (size_t i = outermost_; i < frames.size(); ++i) {
+    const Frame& frame = frames[i];
+    if (frame.kind == Frame::Kind::kCondition) guard = both(guard, frame.condition);
+    if (!frame.counter().defined() || is_contained(needed, i)) continue;
+    const Expr& extent = frame.loop.defined() ? frame.loop->extent : frame.axis->dom->extent;
+    if (const_int(extent).value_or(0) > 0) continue;
+    if (frame.is_axis()) {
+      size_t used = 0, known = 0;
+      for (size_t k = outermost_; k < i; ++k) {
+        const Ref<Var> counter = frames[k].counter();
+        if (!counter.defined() || !uses_any_var(extent, [&](const Ref<Var>& v) { return v == counter; })) continue;
+        ++used;
+        known += is_contained(needed, k);
+      }
+      if (is_published_ || used == 0 || known < used) continue;
+    }
+    guard = both(guard, gt(extent, zero(extent.dtype())));
+  }
+  return guard;
 }
 
 /// Returns the frames of the outermost iteration that the search depends on. Sets `changed` to the name of a buffer
@@ -187,8 +227,8 @@ std::vector<size_t> Lowering::frames_for(const Search& search, std::string& chan
   std::vector<bool> needed(frames.size(), false);
   for (size_t i = frames.size(); i-- > outermost_;) {
     const Frame& frame = frames[i];
-    const bool is_used = (frame.axis.defined() && used.contains(frame.axis->var.get())) ||
-                         (frame.loop.defined() && used.contains(frame.loop->loop_var.get()));
+    const Ref<Var> counter = frame.counter();
+    const bool is_used = counter.defined() && used.contains(counter.get());
     if (!is_used && !needed[i]) continue;
     needed[i] = true;
     if (frame.in_group) needed[i - 1] = true;
@@ -233,7 +273,7 @@ Lowering::SearchNest Lowering::clone_frames(const std::vector<Frame>& sources) {
     const Ref<Var> counter = loop.loop_var, variable = var("v" + counter->name_hint, counter.dtype());
     nest.levels.back().axes.push_back(make<IterVar>({range_of(loop.extent), variable, IterType::kDataPar, ""}));
     nest.levels.back().loops.push_back(var(counter->name_hint, counter.dtype()));
-    nest.values[counter] = loop.min + Expr(variable);
+    nest.values[counter] = substitute(loop.min, nest.values) + Expr(variable);
     loop.loop_var = variable;
     loop.min = zero(counter.dtype());
     nest.frames.push_back({.kind = Frame::Kind::kLoop, .loop = make<For>(std::move(loop))});
@@ -249,6 +289,8 @@ void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed
   const Axis& axis = *search.axis;
   Placement use = place(pointers_to(sources)), definition = place(pointers_to(nest.frames));
   if (use.shape.empty()) use = definition = {{i32(1)}, {i32(0)}};
+  const VarMap names = lets_from(0);
+  for (Expr& extent : definition.shape) extent = substitute(extent, names);  // of the array, which the root allocates
   const std::string number = std::to_string(num_searches_++);
   const Ref<Buffer> positions =
       decl_buffer(definition.shape, axis.idtype, is_published_ ? "mid_" + number : axis.name + "_position");

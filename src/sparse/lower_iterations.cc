@@ -225,6 +225,30 @@ Stmt Lowering::guarded(const Ref<IfThenElse>& node) {
   return make<IfThenElse>({condition, then_case, branch(node->else_case, logical_not(condition))}, node.span());
 }
 
+Expr Lowering::lasting_part(const Expr& condition) const {
+  const auto changes = [&](const Expr& e) {
+    bool is_read = false;
+    visit(substitute(e, lets_from(outermost_)), [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      is_read |= written_.contains(load->buffer->data.get());
+      for (const Expr& index : load->indices) walk(index);
+    });
+    return is_read;
+  };
+  if (!changes(condition)) return condition;
+  const And* pair = condition.as<And>();
+  if (!pair) return {};
+  return changes(pair->a) ? lasting_part(pair->a) : both(pair->a, lasting_part(pair->b));
+}
+
+Stmt Lowering::guarded(const Ref<While>& loop) {
+  const Expr condition = lower(loop->condition);
+  const Expr lasting = in_iteration_ ? lasting_part(condition) : Expr();
+  if (lasting.defined()) nest_.frames.push_back({.kind = Frame::Kind::kCondition, .condition = lasting});
+  const Stmt body = lower(loop->body);
+  if (lasting.defined()) nest_.frames.pop_back();
+  return make<While>({condition, body}, loop.span());
+}
+
 Stmt Lowering::lower(const Stmt& stmt) {
   if (!stmt.defined() || failure) return stmt;
   auto within_let = [&](const auto& let, Rewriter& walk) {
@@ -275,7 +299,12 @@ Stmt Lowering::lower(const Stmt& stmt) {
         For lowered = *loop;
         lowered.min = walk(loop->min);
         lowered.extent = walk(loop->extent);
-        nest_.frames.push_back({.kind = Frame::Kind::kLoop, .loop = make<For>(For(lowered), loop.span())});
+        For plain = lowered;
+        if (in_iteration_) {
+          const VarMap names = lets_from(outermost_);
+          for (Expr* e : {&plain.min, &plain.extent}) *e = substitute(*e, names);
+        }
+        nest_.frames.push_back({.kind = Frame::Kind::kLoop, .loop = make<For>(std::move(plain), loop.span())});
         lowered.body = walk(loop->body);
         nest_.frames.pop_back();
         return make<For>(std::move(lowered), loop.span());
@@ -283,6 +312,7 @@ Stmt Lowering::lower(const Stmt& stmt) {
       [&](const Ref<LetStmt>& let, Rewriter& walk) -> Stmt { return within_let(let, walk); },
       [&](const Ref<Let>& let, Rewriter& walk) -> Expr { return within_let(let, walk); },
       [&](const Ref<IfThenElse>& node, Rewriter&) -> Stmt { return guarded(node); },
+      [&](const Ref<While>& loop, Rewriter&) -> Stmt { return guarded(loop); },
       [&](const Ref<And>& node, Rewriter& walk) -> Expr {
         const Expr first = walk(node->a);
         return make<And>({first, lower_where(first, node->b)}, node.span());
@@ -439,12 +469,13 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   Block root;
   root.name_hint = "root";
   if (has_root) root = *realize->block;
+  written_by_function_ = written_in(func->body);
   Stmt body = lower(has_root ? root.body : func->body);
   if (failure) return func;
   int steps = 0;
   if (contains_block(body)) body = in_blocks(body, "step", steps);
   std::vector<Stmt> all;
-  const std::unordered_set<const NodeBase*> written = written_in(func->body);
+  const std::unordered_set<const NodeBase*>& written = written_by_function_;
   for (const Nest::ParentIndices& indices : nest_.parent_indices) {
     bool is_used = false;
     visit(body, [&](const Ref<BufferLoad>& load) { is_used |= load->buffer == indices.parents; });

@@ -31,6 +31,10 @@ class Lowering {
   Expr guarded(const Ref<Call>& call);
   /// Lowers an expression that is evaluated only where the condition holds.
   Expr lower_where(const Expr& condition, const Expr& e);
+  Stmt guarded(const Ref<While>& loop);
+  /// The leading operands of a conjunction that do not change while the outermost iteration runs; null if there are
+  /// none.
+  Expr lasting_part(const Expr& condition) const;
   /// Returns a loop nest that stores the parent of each position.
   Stmt parent_indices_nest(const Nest::ParentIndices& indices);
   /// Returns a loop nest that searches for the parent of each position.
@@ -55,6 +59,11 @@ class Lowering {
     Ref<Axis> axis;
     Expr parent, coordinate, guard, position;
   };
+  /// What the lets of the frames from `first` on stand for.
+  VarMap lets_from(size_t first) const;
+  /// Whether the extent of a loop is the same wherever in the function it is evaluated.
+  bool is_known_at_entry(const Expr& extent) const;
+  Expr guard_of(const Search& search) const;
   std::vector<size_t> frames_for(const Search& search, std::string& changed) const;
   /// A loop nest that computes the positions of a search for all values of the variables that it uses.
   struct SearchNest {
@@ -73,8 +82,9 @@ class Lowering {
   const bool is_published_;
   int num_searches_ = 0;
   Nest nest_;
-  size_t outermost_ = 0;                             ///< number of frames outside of the outermost iteration
-  bool in_iteration_ = false;                        ///< whether lowering is inside of one
+  size_t outermost_ = 0;       ///< number of frames outside of the outermost iteration
+  bool in_iteration_ = false;  ///< whether lowering is inside of one
+  std::unordered_set<const NodeBase*> written_by_function_;
   std::unordered_set<const NodeBase*> written_;      ///< data variables of buffers that the outermost iteration writes
   std::unordered_map<NodeRef, Ref<Buffer>> arrays_;  ///< arrays that replace sparse buffers
   VarMap values_;                                    ///< coordinates of variables of enclosing iterations

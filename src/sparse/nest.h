@@ -29,6 +29,10 @@ struct Frame {
   Expr value = {};
 
   bool is_axis() const { return kind == Kind::kAxis; }
+  /// The variable that differs between iterations of the loop over an axis, or of a loop; null if there is none.
+  Ref<Var> counter() const {
+    return axis.defined() ? Ref<Var>(axis->var) : loop.defined() ? Ref<Var>(loop->loop_var) : Ref<Var>();
+  }
 };
 
 /// The axes of one block, and the loops around it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,150 @@ def test_conditions_guard_searches_from_the_outside_in(name: str) -> None:
         y = np.full((7, 6), -1.0)
         kernel(values, x, y, indptr, columns.astype("int32"), 7, 6, len(rows))
         np.testing.assert_array_equal(y, want)
+
+
+#: parts of a program after LOOKUP's declarations, whose searches depend on what stands around them: statements, X, and
+#: the expected value of row i of Y for i of 7, from the rows of A
+AROUND: dict[str, tuple[str, list[int], Callable[[Any, int], Any]]] = {
+    "let before a store": (
+        """
+        v: T.int32 = X[0]
+        X[0] = 5
+        with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+            Y[i, j] = A[v, j]
+        """,
+        [2, 0, 0, 0, 0, 0, 0],
+        lambda a, i: a[2],
+    ),
+    "condition before a store": (
+        """
+        if X[0] > 0:
+            X[0] = 0
+            with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+                Y[i, j] = A[2, j]
+        """,
+        [2, 0, 0, 0, 0, 0, 0],
+        lambda a, i: a[2],
+    ),
+    "loop without iterations": (
+        """
+        with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+            Y[i, j] = 0.0
+            for t in range(T.if_then_else(i > 0, T.if_then_else(X[i - 1] < m, 1, 0), 0)):
+                Y[i, j] = A[X[i - 1], j]
+        """,
+        [1, 9, 2, 9, 0, 9, 9],
+        lambda a, i: a[[1, 2, 0][i // 2]] if i % 2 else 0,
+    ),
+    "rows without nonzeros": (
+        """
+        with T.sp.iteration([I, J_all], "SS", "zero") as [i, j]:
+            Y[i, j] = 0.0
+        with T.sp.iteration([I, J], "SS", "read") as [i, j]:
+            Y[i, j] = A[X[i], 0]
+        """,
+        [1, 2, 0, -9, 4, 5, 2],
+        lambda a, i: np.where(a[i] > 0, a[[1, 2, 0, 0, 4, 5, 2][i], 0], 0),
+    ),
+    "while": (
+        """
+        with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+            Y[i, j] = 0.0
+            while i > 0 and X[i - 1] < m and Y[i, j] < 0.5:
+                Y[i, j] = 1.0 + A[X[i - 1], j]
+        """,
+        [1, 9, 2, 9, 0, 9, 9],
+        lambda a, i: 1 + a[[1, 2, 0][i // 2]] if i % 2 else 0,
+    ),
+    "start of a loop": (
+        """
+        with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+            Y[i, j] = 0.0
+            for u in range(i, i + 3):
+                Y[i, j] = Y[i, j] + A[X[u % 7], j]
+        """,
+        [1, 4, 0, 5, 1, 2, 0],
+        lambda a, i: sum(a[[1, 4, 0, 5, 1, 2, 0][u % 7]] for u in range(i, i + 3)),
+    ),
+    "extent by a let": (
+        """
+        with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+            Y[i, j] = 0.0
+            e: T.int32 = T.min(m, 3)
+            for u in range(e):
+                Y[i, j] = Y[i, j] + A[X[u], j]
+        """,
+        [1, 4, 0, 5, 1, 2, 0],
+        lambda a, i: a[1] + a[4] + a[0],
+    ),
+    "extent by a let outside": (
+        """
+        e: T.int32 = T.min(m, 3)
+        with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+            Y[i, j] = 0.0
+            for u in range(e):
+                Y[i, j] = Y[i, j] + A[X[u], j]
+        """,
+        [1, 4, 0, 5, 1, 2, 0],
+        lambda a, i: a[1] + a[4] + a[0],
+    ),
+}
+
+
+def looked_up(statements: str) -> Any:
+    head, _, _ = LOOKUP.partition("    with T.sp.iteration")
+    return function(head + textwrap.indent(textwrap.dedent(statements).strip("\n"), "    ") + "\n")
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_searches_see_what_stands_around_the_access(name: str) -> None:
+    generator = np.random.default_rng(0)
+    chosen = generator.random((7, 6)) < 0.4
+    chosen[3] = False
+    rows, columns = chosen.nonzero()
+    indptr = np.concatenate([[0], np.cumsum(chosen.sum(1))]).astype("int32")
+    values, dense, want = np.arange(len(rows)) + 1.0, np.zeros((7, 6)), np.zeros((7, 6))
+    dense[chosen] = values
+    statements, x, row_of = AROUND[name]
+    for i in range(7):
+        want[i] = row_of(dense, i)
+    func = looked_up(statements)
+    for kernel in (
+        tw.compile(func, target="interpreter"),
+        tw.compile(lowered(func), target="interpreter"),
+        tw.compile(func, check_bounds=True),
+    ):
+        y = np.full((7, 6), -1.0)
+        kernel(values, np.array(x, "int32"), y, indptr, columns.astype("int32"), 7, 6, len(rows))
+        np.testing.assert_array_equal(y, want)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        """
+        for t in range(4):
+            with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+                for u in range(t):
+                    Y[i, j] = Y[i, j] + A[X[u], j]
+        """,
+        """
+        X[0] = 4
+        with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+            for u in range(X[0]):
+                Y[i, j] = Y[i, j] + A[u, j]
+        """,
+        """
+        with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+            for u in range(T.Cast("int32", A[2, 1])):
+                Y[i, j] = Y[i, j] + A[u, j]
+        """,
+    ],
+)
+def test_loops_whose_extent_is_not_known_at_entry_are_refused(statements: str) -> None:
+    with pytest.raises(tw.ScriptError, match="whose extent depends on") as caught:
+        tw.compile(looked_up(statements))
+    assert caught.value.code == "sparse/search"
 
 
 @pytest.mark.parametrize("shift", [-2, 0, 3])
