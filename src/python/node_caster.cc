@@ -75,7 +75,9 @@ bool type_caster<tilewright::Annotations>::from_python(handle source, uint32_t, 
 handle type_caster<tilewright::Annotations>::from_cpp(const tilewright::Annotations& value, rv_policy,
                                                       cleanup_list*) noexcept {
   dict result;
-  for (const auto& [key, item] : value.entries()) result[key.c_str()] = tilewright::python::value_to_python(item);
+  for (const auto& [key, item] : value.entries()) {
+    result[str(key.c_str(), key.size())] = tilewright::python::value_to_python(item);
+  }
   return result.release();
 }
 
@@ -101,7 +103,10 @@ NodeRef number_from_python(nb::handle object) {
     return int_imm(DataType::int_(fits_int32 ? 32 : 64), value);
   }
   if (PyFloat_CheckExact(p)) return float_imm(DataType::float_(32), PyFloat_AS_DOUBLE(p));
-  if (PyUnicode_Check(p)) return string_imm(PyUnicode_AsUTF8(p));
+  if (PyUnicode_Check(p)) {
+    std::string text;  // with any NUL in it
+    return nb::try_cast(object, text) ? NodeRef(string_imm(std::move(text))) : NodeRef();
+  }
   // NumPy (and ml_dtypes) scalars know their dtype and give a Python number.
   if (!PyObject_HasAttrString(p, "dtype") || !PyObject_HasAttrString(p, "item")) return {};
   if (PyObject_HasAttrString(p, "ndim") && nb::cast<int>(object.attr("ndim")) != 0) return {};

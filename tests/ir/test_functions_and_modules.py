@@ -3,7 +3,7 @@
 import pytest
 
 import tilewright as tw
-from tilewright import ir
+from tilewright import ir, script
 from tilewright.script import tir as T
 
 
@@ -20,6 +20,16 @@ def test_attributes_of_functions_and_modules():
     assert named.without_attr("a").without_attr("missing").attrs == {"global_symbol": "other", "b": [2]}
     module = ir.as_module(double).with_attr("x", "y")
     assert module.attrs == {"x": "y"} and module.without_attr("x").attrs == {}
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\0\n\U0001f600"])
+def test_strings_keep_characters_that_end_those_of_c(text):
+    named = double.with_attr({"k" + text: text})
+    assert named.attrs == {"global_symbol": "double", "k" + text: text}
+    call = named.with_body(ir.Evaluate(T.call_extern("int32", "g", text)))
+    assert call.body.value.args[1].value == text
+    assert ir.structural_equal(script.from_source(call.script(show_meta=True)), call)
+    assert ir.structural_equal(ir.load_json(ir.save_json(call)), call)
 
 
 def test_body_of_a_function():
