@@ -325,6 +325,22 @@ def test_values_of_another_size() -> None:
         converted.values_back([])
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", ">i4", "uint64", "float16", ">f4", ">f8"])
+def test_values_of_any_type_and_byte_order(dtype: str) -> None:
+    converted = convert_structure(formats.csr(3, 3), (3, 3), ([0, 1, 2], [0, 1, 2]))
+    values = np.array([1, 0, 3]).astype(dtype)
+    stored = converted.convert_values(values)
+    assert np.array_equal(stored[0], values) and np.array_equal(converted.values_back(stored), values)
+
+
+@pytest.mark.parametrize("values", [np.zeros(3, "complex64"), np.zeros(3, np.longdouble)])
+def test_values_of_types_that_kernels_lack(values: np.ndarray) -> None:
+    converted = convert_structure(formats.csr(3, 3), (3, 3), ([0, 1, 2], [0, 1, 2]))
+    with pytest.raises(tw.ArgumentError, match="values of ") as caught:
+        converted.convert_values(values)
+    assert caught.value.code == "sparse/values"
+
+
 def test_more_stored_elements_than_indices_count() -> None:
     coordinates = tuple(along.astype("int32") for along in np.nonzero(np.ones((2, 2))))
     with pytest.raises(tw.ArgumentError, match="2200000000 stored elements with indices of int32") as caught:

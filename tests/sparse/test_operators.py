@@ -243,7 +243,8 @@ def test_arguments_that_do_not_fit() -> None:
     refused("sparse/kind", lambda: tw.sparse.from_scipy(scipy_matrix.todia()))
     refused("sparse/kind", lambda: tw.sparse.from_scipy(np.ones((2, 2))))
     refused("sparse/kind", lambda: tw.sparse.from_torch(np.ones((2, 2))))
-    refused("sparse/shape", lambda: tw.sparse.from_scipy(scipy.sparse.coo_array(np.ones(3, "float32"))))
+    for make in (scipy.sparse.coo_array, scipy.sparse.csr_array):
+        refused("sparse/shape", lambda make=make: tw.sparse.from_scipy(make(np.ones(3, "float32"))))
     refused("sparse/values", lambda: tw.sparse.from_scipy(scipy_matrix.astype("int32")))
     refused("sparse/values", lambda: tw.sparse.Matrix(a.structure, np.ones(3, "float32")))
     refused("sparse/values", lambda: tw.sparse.Matrix(a.structure, [1.0]))
@@ -262,6 +263,8 @@ def test_tensors_that_do_not_fit() -> None:
     refused("sparse/kind", lambda: tw.sparse.from_torch(torch.ones(2, 2)))
     refused("sparse/device", lambda: tw.sparse.from_torch(torch.ones(2, 2).to_sparse().to("meta")))
     refused("sparse/shape", lambda: tw.sparse.from_torch(torch.ones(2, 2, 2).to_sparse()))
+    refused("sparse/shape", lambda: tw.sparse.from_torch(torch.ones(2, 2).to_sparse(1)))
+    refused("sparse/values", lambda: tw.sparse.from_torch(torch.eye(2, dtype=torch.bfloat16).to_sparse_csr()))
 
 
 def test_arrays_behind_the_last_offset_are_not_used() -> None:

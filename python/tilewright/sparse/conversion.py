@@ -125,11 +125,11 @@ class ConvertedStructure:
     @staticmethod
     def _checked(values: Any, count: int) -> Array:
         array = _array("values", values)
-        if array.dtype.kind not in "biuf":
-            raise ArgumentTypeError.of("sparse/values", f"values of {array.dtype}", "give numbers")
+        if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+            raise ArgumentTypeError.of("sparse/values", f"values of {array.dtype}", "give numbers of at most 64 bits")
         if array.shape != (count,):
             raise ArgumentError.of("sparse/values", f"values of shape {array.shape}", f"there are {count}")
-        return np.ascontiguousarray(array)
+        return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
 
 
 def _array(name: str, given: Any) -> Array:

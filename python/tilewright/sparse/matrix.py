@@ -172,11 +172,11 @@ def from_scipy(matrix: Any, *, sorted: bool | None = None, unique: bool | None =
     if kind not in ("csr", "csc", "bsr", "coo"):
         given = f"a matrix in {kind}" if kind else f"a value of type {type(matrix).__name__}"
         raise ArgumentTypeError.of("sparse/kind", given, "convert it to CSR first: scipy.sparse.csr_array(matrix)")
+    if len(matrix.shape) != 2:
+        hint = "reshape it to one row: matrix.reshape(1, -1)"
+        raise ArgumentError.of("sparse/shape", f"an array of {len(matrix.shape)} dimensions", hint)
     facts = (sorted, unique)
     if kind == "coo":
-        if len(matrix.shape) != 2:
-            hint = "reshape it to one row: matrix.reshape(1, -1)"
-            raise ArgumentError.of("sparse/shape", f"an array of {len(matrix.shape)} dimensions", hint)
         return _pairs(matrix.shape, (matrix.row, matrix.col, matrix.data), facts, copy)
     block = matrix.blocksize if kind == "bsr" else (1, 1)
     return _compressed(kind, matrix.shape, (matrix.indptr, matrix.indices, matrix.data), block, facts, copy)
@@ -230,6 +230,12 @@ def from_torch(tensor: Any, *, sorted: bool | None = None, unique: bool | None =
     if tensor.requires_grad:
         message = "the tensor records gradients, and products record none"
         raise ArgumentError.of("sparse/gradient", message, "pass tensor.detach()")
+    if tensor.dense_dim():
+        message = f"a tensor of {tensor.sparse_dim()} sparse and {tensor.dense_dim()} dense dimensions"
+        raise ArgumentError.of("sparse/shape", message, "make both sparse: tensor.to_dense().to_sparse()")
+    if (dtype := str(tensor.dtype).removeprefix("torch.")) not in DTYPES:
+        hint = f"values are {' or '.join(DTYPES)}: tensor.to(torch.float32)"
+        raise ArgumentError.of("sparse/values", f"values of {dtype}", hint)
     facts = (sorted, unique)
     tensor = tensor.detach()
     if layout == "coo":
