@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ir/verify.h"
+#include "schedule/balanced_loops.h"
 #include "schedule/check_decision.h"
 #include "schedule/declarations.h"
 #include "schedule/ownership.h"
@@ -193,6 +194,7 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
       return std::move(result.error());
     }
     if (may_take_buffers(state_, *planned)) TW_RETURN_IF_ERROR(check_owned_buffers(state_, *planned));
+    TW_RETURN_IF_ERROR(check_balanced_loops(state_, *planned));
   } catch (const Exception& e) {
     // Making a node was refused; the state is untouched.
     const std::string& code = e.diagnostic().code;

@@ -160,3 +160,57 @@ def test_p4_offsets_that_are_written() -> None:
                 P[vi] = P[vi] + 1
 
     check_refused(moved, step, "balance/P4")
+
+
+#: the offsets are computed in the function
+COMPUTED = """@T.prim_func
+def main(L: T.Buffer((9,), "int32"), B: T.Buffer((8,), "int32")):
+    P = T.alloc_buffer((9,), "int32")
+    for i in range(9):
+        with T.block("P"):
+            vi = T.axis.spatial(9, i)
+            P[vi] = L[vi] * 2
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = P[vi + 1] - P[vi]
+"""
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        lambda sch: sch.compute_inline("P"),
+        lambda sch: sch.unsafe_set_dtype("P", 0, "int64"),
+        lambda sch: sch.compute_at("P", sch.get_loops("B")[0]),
+    ],
+    ids=["compute_inline", "unsafe_set_dtype", "compute_at"],
+)
+def test_the_offsets_stay_before_the_loop(later) -> None:
+    program = from_source(COMPUTED)
+
+    def transform(sch: tw.Schedule) -> None:
+        step(sch)
+        later(sch)
+
+    check_refused(program, transform, "schedule/balanced-loop")
+
+    def unannotated(sch: tw.Schedule) -> None:
+        step(sch)
+        sch.unannotate(sch.get_loops("B")[0], "balanced_by")
+        later(sch)
+
+    sch = tw.Schedule(program)
+    unannotated(sch)
+    b = np.zeros(8, "int32")
+    tw.compile(sch, schedule="as written")(np.arange(9, dtype="int32") * 3, b)
+    np.testing.assert_array_equal(b, np.full(8, 6))
+
+
+def test_offsets_that_are_computed_may_be_copied() -> None:
+    def transform(sch: tw.Schedule) -> None:
+        step(sch)
+        sch.cache_read("B", 0, "global")
+        sch.split(sch.get_loops("P")[0], [3, None])
+
+    check(from_source(COMPUTED), transform)
