@@ -218,3 +218,19 @@ def test_numbers_stay():
 
     sch = check(lanes, lambda sch: sch.cache_index("B", "global", 0))
     assert "index_var_0" in sch.mod.script()
+
+
+def test_a_domain_below_zero():
+    """The table begins where the domain does."""
+
+    @T.prim_func
+    def centered(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial((-4, 4), i - 4)
+                B[vi + 4] = A[vi + 4] * (vi // 3)
+
+    sch = check(centered, lambda sch: sch.cache_index("B", "global", 1))
+    a, b = np.arange(8, dtype="int32"), np.zeros(8, "int32")
+    tw.compile(sch, schedule="as written")(a, b)
+    np.testing.assert_array_equal(b, a * ((np.arange(8) - 4) // 3))

@@ -65,7 +65,7 @@ def test_ranges_that_never_fail_move(name: str, outer: str, inner: str) -> None:
 
 def test_a_range_leaves_a_loop_that_runs() -> None:
     """Where the outer loop runs anyway, the inner one's range is computed in any order."""
-    sch = tw.Schedule(from_source(SUMS.format(outer="3", inner="24 // n").replace("(n, 24)", "(n + 3, 24)")))
+    sch = tw.Schedule(from_source(SUMS.format(outer="3", inner="24 // n").replace("A[vk, vi]", "vk")))
     sch.reorder(*sch.get_loops("C")[::-1])
 
 
@@ -110,3 +110,51 @@ def test_other_parts_of_a_fused_loop() -> None:
 
     check_refused(from_source(PARTS.format(divisor="j + 1")), fuse, "horizontal_fuse/P3")
     check(from_source(PARTS.format(divisor="j + 9")), fuse)
+
+
+DOMAINS = """@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32(is_size_var=True)
+    A = T.match_buffer(a, (n, 24), "int32")
+    C = T.match_buffer(c, (n, 24), "int32")
+    for k in range(n):
+        for i in range({inner}):
+            with T.block("C"):
+                vi = T.axis.spatial({inner}, i)
+                vk = T.axis.spatial(n, k)
+                C[vk, vi] = A[vk, vi] * 3
+"""
+COPIES: dict[str, tuple[Step, str]] = {
+    "pad_einsum": (lambda sch: sch.pad_einsum("C", [4, 1]), "pad_einsum/P5"),
+    "reindex": (lambda sch: sch.reindex("C", ("read", 0)), "reindex/P5"),
+    "reindex_write": (lambda sch: sch.reindex("C", ("write", 0)), "reindex/P5"),
+    "reindex_cache_read": (
+        lambda sch: sch.reindex_cache_read("C", 0, "global", lambda i, k: (i, k)),
+        "reindex_cache_read/P5",
+    ),
+    "reverse_cache_read": (lambda sch: sch.reverse_cache_read("C", 0, "global"), "reverse_cache_read/P5"),
+    "transform_block_layout": (
+        lambda sch: sch.transform_block_layout("C", lambda i, k: (i, k)),
+        "transform_block_layout/P3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_shapes_and_loops_of_copies(name: str) -> None:
+    step, code = COPIES[name]
+    check_refused(from_source(DOMAINS.format(inner="24 // n")), step, code)
+    check(from_source(DOMAINS.format(inner="24 // (n + 1)")), step)
+
+
+def test_the_shape_of_a_read_copy() -> None:
+    producer = DOMAINS.replace("C[", "B[").replace('"C"', '"B"')
+    _, _, loops = DOMAINS.partition("    for k")
+    text = producer.replace("    for k", '    B = T.alloc_buffer((n, 24), "int32")\n    for k')
+    text += ("    for k" + loops).replace("A[", "B[")
+
+    def step(sch: tw.Schedule) -> None:
+        sch.cache_read("C", 0, "global")
+
+    check_refused(from_source(text.format(inner="24 // n")), step, "cache_read/P4")
+    check(from_source(text.format(inner="24 // (n + 1)")), step)

@@ -17,7 +17,7 @@
 // Requires  P1 the block is not the root; the threshold is not negative
 //           P2 the scope is a storage scope
 //           P3 a store of the block computes something of its axes
-//           P4 the tables hold all that the block looks up, whichever iteration runs
+//           P4 the tables hold all that the block looks up, whichever iteration runs, and can be filled where none does
 #include <algorithm>
 
 #include "ir/build.h"
@@ -26,6 +26,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/cache.h"
+#include "schedule/early_bounds.h"
 #include "schedule/inline.h"
 #include "schedule/kept_shape.h"
 #include "schedule/primitives/cache_index.h"
@@ -163,7 +164,8 @@ class Candidates {
 struct Table {
   Expr e;
   Ref<Buffer> buffer;
-  std::vector<Expr> axes;  ///< axes of the original block
+  std::vector<Expr> indices;  ///< of axes of the original block
+  std::vector<int> loops;     ///< loops around the original block that its nest copies
   Ref<Block> block;
   Stmt nest;
 };
@@ -171,8 +173,9 @@ struct Table {
 Table make_table(const Place& block, const Expr& e, const std::string& scope, size_t number) {
   const Tree& tree = *block.tree;
   const BlockRealize& realize = *tree.realize_at(block.at);
-  Table table{e, {}, {}, {}, {}};
-  std::vector<int> around = tree.loops_above(block.at), used;
+  Table table{e, {}, {}, {}, {}, {}};
+  std::vector<int> around = tree.loops_above(block.at);
+  std::vector<int>& used = table.loops;
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, tree[block.at].scope);
   arith::Domains domains = analysis::domains_of(tree, around);
@@ -186,21 +189,24 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
     if (axis == all.end() || renamed.count(v)) return;
     const Expr& value = realize.iter_values[axis - all.begin()];
     const Range& dom = *(*axis)->dom;
-    Expr extent = analyzer.simplify(dom.min + dom.extent);
+    Expr end = analyzer.simplify(dom.min + dom.extent);
     arith::IntSet reached = arith::eval_set(value, domains, analyzer);
     bool from = reached.is_bounded() && analyzer.can_prove(ge(reached.min, dom.min));
-    bool below = reached.is_bounded() && analyzer.can_prove(lt(reached.max, extent));
+    bool below = reached.is_bounded() && analyzer.can_prove(lt(reached.max, end));
     if (!from) inside = logical_and(inside, ge(value, dom.min));
-    if (!below) inside = logical_and(inside, lt(value, extent));
-    if (below && const_int(analyzer.simplify(reached.max + 1))) extent = analyzer.simplify(reached.max + 1);
+    if (!below) inside = logical_and(inside, lt(value, end));
+    if (below && const_int(analyzer.simplify(reached.max + 1))) end = analyzer.simplify(reached.max + 1);
+    // Elements below the domain stay unused, if there are indices for them.
+    const Expr begin = analyzer.can_prove(ge(dom.min, zero(v.dtype()))) ? zero(v.dtype()) : cast(v.dtype(), dom.min);
+    const Expr extent = analyzer.simplify(cast(v.dtype(), end) - begin);
     Ref<Var> mine = var("v" + std::to_string(axes.size()), v.dtype());
     renamed.emplace(v, mine);
-    axes.push_back(make<IterVar>(
-        {.dom = range_of(cast(v.dtype(), extent)), .var = mine, .iter_type = IterType::kDataPar, .thread_tag = ""}));
+    axes.push_back(
+        make<IterVar>({.dom = range(begin, extent), .var = mine, .iter_type = IterType::kDataPar, .thread_tag = ""}));
     shape.push_back(extent);
-    indices.push_back(mine);
+    indices.push_back(analyzer.simplify(mine - begin));
     values.push_back(value);
-    table.axes.push_back(v);
+    table.indices.push_back(analyzer.simplify(v - begin));
     for_each_free_var(value, [&](const Ref<Var>& w) {
       int at = tree.loop(w);
       bool below = is_contained(around, at);
@@ -237,6 +243,24 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
   return table;
 }
 
+/// A table is filled, and has its size, also where loops around the block have no iteration.
+Status check_early_bounds(const Place& block, const Table& table) {
+  const Tree& tree = *block.tree;
+  const std::vector<int> around = tree.loops_above(block.at);
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, tree[block.at].scope);
+  bool fails = may_fail_outside(table.buffer->shape, tree, around, analyzer);
+  for (int at : table.loops) {
+    const std::vector<int> outer(around.begin(), std::ranges::find(around, at));
+    fails |= may_fail_outside({tree.for_at(at).min, tree.for_at(at).extent}, tree, outer, analyzer);
+  }
+  if (!fails) return Ok{};
+  return refuse("cache_index/P4",
+                "the range of a loop or an axis of " + describe(block) +
+                    " may divide by zero, or read out of bounds, where a loop around it has no iteration",
+                {block.node()}, "a table is filled for all iterations at once");
+}
+
 /// The loop or block right in the body of the scope that holds the block.
 int top_of(const Tree& tree, int scope, int block) {
   int at = block;
@@ -250,7 +274,7 @@ Ref<Block> look_up(const Ref<Block>& block, const std::vector<Table>& tables, Ca
       // An axis stays what it is, also where a computation gives just that: T.max(v, 0). So does a number, of lanes
       // say.
       const bool stays = e.is<Var>() || e.is<IntImm>() || e.is<FloatImm>();
-      if (!stays && candidates.same(e, table.e)) return load(table.buffer, table.axes);
+      if (!stays && candidates.same(e, table.e)) return load(table.buffer, table.indices);
       struct Context {
         decltype(self)& again;
       } context{self};
@@ -310,6 +334,7 @@ Result<Plan> plan(const State& state, const CacheIndex& cache) {
   std::string where = cache.storage_scope.empty() ? "global" : cache.storage_scope;
   std::vector<Table> tables;
   for (const Expr& e : candidates.chosen()) tables.push_back(make_table(block, e, where, tables.size()));
+  for (const Table& table : tables) TW_RETURN_IF_ERROR(check_early_bounds(block, table));
   for (const Table& table : tables) TW_RETURN_IF_ERROR(require_kept_shape(tree, scope, table.buffer, "cache_index/P4"));
   TreeEdit edit(tree);
   for (const Table& table : tables) edit.insert_before(top_of(tree, scope, block.at), table.nest);

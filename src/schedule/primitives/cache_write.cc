@@ -27,6 +27,7 @@
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
+#include "schedule/early_bounds.h"
 #include "schedule/kept_shape.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
@@ -138,6 +139,14 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Ca
         written->condition = logical_and(written->condition, runs);
       }
       arith::Region region = arith::clip_to_shape(written->box, buffer->shape, analyzer);
+      std::vector<Expr> ends;
+      for (const Ref<Range>& r : region) ends.insert(ends.end(), {r->min, r->extent});
+      if (may_fail_outside(ends, tree, *loops, analyzer)) {
+        return refuse("cache_write/P4",
+                      "what " + describe(request.block) + " writes of '" + buffer->name +
+                          "' cannot be computed where its loops have no iteration",
+                      {request.block.node()}, "cache before the loops around the block are changed");
+      }
       Copy copy = make_copy(buffer, cache.storage_scope, std::move(region), place.is_direct(tree));
       choose_elements(copy, *written, request.write);
       return std::pair(place, std::move(copy));

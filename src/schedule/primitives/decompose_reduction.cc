@@ -33,6 +33,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "schedule/early_bounds.h"
 #include "schedule/edit.h"
 #include "schedule/inits.h"
 #include "schedule/redeclare.h"
@@ -134,7 +135,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   init.reads = analysis::block_access_region(make<Block>(Block(init))).reads;
 
   // Loops that drive no spatial axis are dropped: the init runs where they start.
-  std::vector<int> copied;
+  std::vector<int> copied, dropped;
   std::vector<Ref<For>> reduction;
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, tree[loop].parent);
@@ -143,11 +144,19 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
     if (at < loop) continue;
     const For& old = tree.for_at(at);
     if (drives(tree, at, realize, analysis::is_data_parallel)) {
+      if (may_fail_outside({old.min, old.extent}, tree, dropped, analyzer)) {
+        return refuse("decompose_reduction/P4",
+                      "the range of " + describe_loop(old) + " may divide by zero, or read out of bounds, where " +
+                          describe_loop(tree.for_at(dropped.front())) + " has no iteration",
+                      {tree.stmt(at), tree.stmt(dropped.front())},
+                      "put the loops of the spatial axes around those of the reduction");
+      }
       copied.push_back(at);
       analyzer.bind(old.loop_var, old.min, old.extent);
       analysis::assume_runs(analyzer, tree, {at});
       loop_vars.emplace(old.loop_var, var(old.loop_var->name_hint + "_init", old.loop_var.dtype()));
     } else {
+      dropped.push_back(at);
       reduction.push_back(tree.stmt(at).borrow<For>());
     }
   }

@@ -12,7 +12,8 @@
 //              and the new one is serial
 //           P3 each starts at 0
 //           P4 each is the only statement of the one before
-//           P5 no extent depends on another loop of them, or reads what the outermost one changes
+//           P5 no extent depends on another loop of them, fails where one around has no iteration, or reads what the
+//              outermost one changes
 //           P6 the product of the extents fits the type of the new loop: that of the widest, but int64 where extents
 //              are read from data, of which no call can be asked
 //           P7 where an extent is no number, parallel loops around are still known to be independent: quotients by
@@ -24,6 +25,7 @@
 
 #include "ir/build.h"
 #include "ir/numeric.h"
+#include "schedule/early_bounds.h"
 #include "schedule/edit.h"
 #include "schedule/inits.h"
 #include "schedule/primitive.h"
@@ -46,6 +48,21 @@ Status check_nesting(const Place& outer, const Place& inner) {
                 {outer.node(), inner.node()},
                 swapped ? "name the loops outermost first"
                         : "fuse() takes loops of one nest; merge() makes one loop of two adjacent nests");
+}
+
+/// The extent of the one loop is asked for before any of the loops runs.
+Status check_early_extents(const std::vector<Place>& loops, arith::Analyzer& analyzer) {
+  std::vector<int> around;
+  for (const Place& place : loops) {
+    if (may_fail_outside({place.loop().extent}, *place.tree, around, analyzer)) {
+      return refuse("fuse/P5",
+                    "the extent of " + describe(place) + " may divide by zero, or read out of bounds, where " +
+                        describe_loop(place.tree->for_at(around.front())) + " has no iteration",
+                    {place.node(), loops.front().node()}, "leave that loop out");
+    }
+    around.push_back(place.at);
+  }
+  return Ok{};
 }
 
 /// The type of the one loop: the widest, but int64 where the product of what is read may leave a smaller one. What
@@ -91,6 +108,7 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
   std::string name;
   for (const Place& place : loops) name += place.loop().loop_var->name_hint + "_";
   Rebind rebind(*loops[0].tree, loops[0].at, fuse.preserve_unit_iters);
+  TW_RETURN_IF_ERROR(check_early_extents(loops, rebind.analyzer()));
   const DataType dtype = type_of_product(loops, rebind.analyzer());
   Ref<Var> fused = var(name + "fused", dtype);
   Expr lower = one(dtype);

@@ -15,7 +15,8 @@
 //
 // Requires  P1 at least two loops, which are neighbors in one sequence, in this order
 //           P2 they are serial, without annotation or binding, and start at 0
-//           P3 below them stand loops and blocks alone, and no data say how often these loops run
+//           P3 below them stand loops and blocks alone; no data say how often these loops run, nor may ranges fail
+//              in the iterations of other parts
 //           P4 what the blocks write does not say how often the loops run
 //           P5 no loop drives a reduction that begins with an init
 //           P6 parallel loops around stay independent
@@ -29,6 +30,7 @@
 #include "ir/op.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "schedule/early_bounds.h"
 #include "schedule/edit.h"
 #include "schedule/relocate.h"
 #include "support/ranges.h"
@@ -189,6 +191,15 @@ Result<Plan> plan(const State& state, const HorizontalFuse& fuse) {
     const Expr own = cast(loop.loop_var.dtype(), i > 0 ? Expr(task) - start : Expr(task));
     bodies.push_back(body_of_part(loop, own, condition));
     start = end;
+  }
+  analyzer.bind(task, range_of(start));
+  for (size_t i : indices_of(bodies)) {
+    const For* failing = find_failing_loop(bodies[i], analyzer);
+    if (!failing) continue;
+    return refuse("horizontal_fuse/P3",
+                  "below " + describe_in_nest(parts.loops[i]) + " stands " + describe_loop(*failing) +
+                      ", whose range may divide by zero in the iterations of other parts",
+                  {parts.loops[i].node()}, "put the loop into one block: sch.blockize() of the loop inside");
   }
   For fused;
   fused.loop_var = task;

@@ -40,6 +40,7 @@
 #include "ir/traverse.h"
 #include "schedule/cache.h"
 #include "schedule/edit.h"
+#include "schedule/kept_shape.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
 #include "support/ranges.h"
@@ -425,6 +426,7 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
   edit.change_block(scope_at, [&](Block& outer) {
     for (const Padded& pair : padded) outer.alloc_buffers.push_back(pair.copy);
   });
+  for (const Padded& pair : padded) TW_RETURN_IF_ERROR(require_kept_shape(tree, scope_at, pair.copy, "pad_einsum/P5"));
   Plan plan = give_loops(place.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
   std::vector<int> changed{after.block(block.id.value)};

@@ -10,7 +10,9 @@
 // Requires  P1 no loop is named twice
 //           P2 the loops form one chain, and between the outermost and the innermost of them stand only loops, each
 //              the only statement of the one before
-//           P3 the range of a loop depends on no loop that comes to stand inside it
+//           P3 the range of a loop depends on no loop that comes to stand inside it, and does not fail where that has
+//           no
+//              iteration
 //           P4 the blocks below see the same in any order: each is complete, or an affine reduction that no loop
 //              repeats; and what one reads of another is complete in the same iteration. Loops over blocks stay outside
 //              of the threads that make a copy together (read_at, write_at)
@@ -20,9 +22,12 @@
 
 #include "analysis/block_facts.h"
 #include "analysis/independence.h"
+#include "analysis/sizes.h"
 #include "analysis/threads.h"
+#include "ir/build.h"
 #include "ir/make.h"
 #include "ir/substitute.h"
+#include "schedule/early_bounds.h"
 #include "schedule/edit.h"
 #include "schedule/primitives/reorder.h"
 #include "schedule/relocate.h"
@@ -73,6 +78,29 @@ Status check_ranges(const Tree& tree, const std::vector<int>& order) {
                     {tree.stmt(order[outer]), tree.stmt(order[inner])},
                     "keep the two loops in their order, or fuse() them");
     }
+  }
+  return Ok{};
+}
+
+/// A range that divides by a size is asked for where loops that were around it have no iteration.
+Status check_early_ranges(const Tree& tree, const std::vector<int>& chain, const std::vector<int>& order) {
+  auto is_number = [&](int at) { return tree.for_at(at).extent.is<IntImm>() && tree.for_at(at).min.is<IntImm>(); };
+  if (all_of(chain, is_number)) return Ok{};
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, tree[chain.front()].parent);
+  analysis::assume_runs_around(analyzer, tree, tree[chain.front()].parent);
+  for (auto at = order.begin(); at != order.end(); ++at) {
+    const For& loop = tree.for_at(*at);
+    std::vector<int> passed(at + 1, order.end());
+    std::erase_if(passed, [&](int other) { return other > *at; });
+    if (may_fail_outside({loop.min, loop.extent}, tree, passed, analyzer)) {
+      return refuse("reorder/P3",
+                    "the range of " + describe_loop(loop) + " may divide by zero, or read out of bounds, where " +
+                        describe_loop(tree.for_at(passed.front())) + " has no iteration",
+                    {tree.stmt(*at), tree.stmt(passed.front())}, "keep the two loops in their order");
+    }
+    analyzer.bind(loop.loop_var, range(loop.min, loop.extent));
+    analysis::assume_runs(analyzer, tree, {*at});
   }
   return Ok{};
 }
@@ -152,6 +180,7 @@ Result<Plan> plan(const State& state, const Reorder& reorder) {
   }
   if (order == chain) return Plan{};
   TW_RETURN_IF_ERROR(check_ranges(tree, order));
+  TW_RETURN_IF_ERROR(check_early_ranges(tree, chain, order));
   TW_RETURN_IF_ERROR(check_joint_copies(tree, chain, order));
 
   Stmt nest = tree.for_at(chain.back()).body;

@@ -16,17 +16,20 @@
 //           P3 at most one factor is inferred, and there is at least one factor
 //           P4 factors are positive and their product fits the loop's type; they are numbers, or of T.vscale() alone
 //           P5 the product is provably at least the extent
-//           P6 where it exceeds the extent, everything below is in blocks (nothing else can be given a condition)
+//           P6 where it exceeds the extent, everything below is in blocks (nothing else can be given a condition), and
+//              the bounds of loops around these do not fail beyond the extent
 //           P7 with disable_predication it equals the extent
 //           P8 the loop changes nothing that its extent reads, which the condition repeats
 #include "schedule/primitives/split.h"
 
 #include "analysis/scope.h"
+#include "analysis/sizes.h"
 #include "ir/build.h"
 #include "ir/ceildiv.h"
 #include "ir/numeric.h"
 #include "ir/scalable.h"
 #include "ir/traverse.h"
+#include "schedule/early_bounds.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
 #include "schedule/rebind.h"
@@ -204,6 +207,17 @@ Result<Plan> plan(const State& state, const Split& split) {
     }
   }
   Stmt nested = rebind(loop.body, condition);
+  if (condition.defined()) {
+    // Inferred extents are positive only where the loop runs.
+    auto is_number = [](const Expr& extent) { return extent.is<IntImm>(); };
+    if (!all_of(nest.extents, is_number)) analysis::assume_runs(rebind.analyzer(), *place.tree, {place.at});
+    if (const For* failing = find_failing_loop(nested, rebind.analyzer())) {
+      return refuse("split/P6",
+                    "below " + describe(place) + " stands " + describe_loop(*failing) +
+                        ", whose range may divide by zero beyond the extent",
+                    {place.node()}, "use factors that multiply to the extent, or put that loop into a block");
+    }
+  }
   for (size_t i = vars.size(); i-- > 0;) {
     nested = make<For>({.loop_var = vars[i],
                         .min = start,

@@ -14,11 +14,13 @@
 
 #include "schedule/primitives/transform_block_layout.h"
 #include "analysis/block_facts.h"
+#include "analysis/cover.h"
 #include "analysis/independence.h"
 #include "arith/index_map.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "schedule/early_bounds.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
 #include "support/ranges.h"
@@ -146,6 +148,12 @@ Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
   if (inverted->holes || !is_false(inverted->padding)) {
     return refuse("transform_block_layout/P3", "the new indices would take values that stand for none of the old ones",
                   {block.node()}, "divide evenly");
+  }
+  analysis::bind_above(analyzer, tree, tree[loops.front()].parent);
+  if (may_fail_outside(inverted->shape, tree, loops, analyzer)) {
+    return refuse("transform_block_layout/P3",
+                  "the extents of the new loops may divide by zero, where those of the old ones do not run",
+                  {block.node()}, "transform loops of constant or symbolic sizes");
   }
   TW_TRY(types, types_of(block, map));
   if (auto problem = analysis::why_order_matters(tree, loops)) {
