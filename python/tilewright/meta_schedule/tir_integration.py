@@ -70,8 +70,7 @@ def tune_tir(
     Args:
         space: space of schedules for each function.
         strategy: search strategy.
-        num_tuning_cores: number of threads that sample candidates and of processes that build: an integer, "physical"
-            or "logical".
+        num_tuning_cores: number of sampling threads and of build processes: an integer, "physical" or "logical".
         seed: the same seed gives the same candidates, and a session with the same seed and `work_dir` continues the
             last one. None: the seed of the interrupted session in `work_dir`, or a random one.
         special_space: other spaces for functions by name; None skips the function.

@@ -199,7 +199,8 @@ class ByRows:
             analyzer.bind(variable, _core.Range(_core.IntImm("int64", 0), _core.IntImm("int64", 1 << 40)))
         analyzer.bind(lane, _core.Range(_core.IntImm("int64", 0), _core.IntImm("int64", lanes)))
         known = {visited: group * lanes + lane, self._variables["position"]: ir.Var("begin", "int64") + place}
-        first, *inner = (_core.substitute(self._expression(key), known) for key in self.keys)
+        keys: list[Any] = [_core.substitute(self._expression(key), known) for key in self.keys]
+        first, *inner = keys
         at: Any = _core.const(0, "int64")
         if self.is_cut:
             at = first - _core.substitute(first, {place: _core.const(0, "int64")})

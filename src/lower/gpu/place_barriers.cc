@@ -156,7 +156,8 @@ class Barriers {
     into.push_back(std::move(access));
   }
 
-  /// Whether an index consists of loop variables and sizes. The value of a let may differ between threads and iterations.
+  /// Whether an index consists of loop variables and sizes. The value of a let may differ between threads and
+  /// iterations.
   bool is_known(const Expr& index) const {
     return effect_of(index) == Effect::kPure &&
            !uses_any_var(index, [&](const Ref<Var>& v) { return named_.contains(v); });

@@ -31,9 +31,9 @@
 namespace tilewright::lower {
 namespace {
 
-class PrivateMemory {
+class PrivateMemoryTrimmer {
  public:
-  PrivateMemory(const PrimFunc& func, const Ref<For>& kernel) : fragments_(kernel) {
+  PrivateMemoryTrimmer(const PrimFunc& func, const Ref<For>& kernel) : fragments_(kernel) {
     assume_sizes(func, analyzer_);
     visit(kernel, [&](const Ref<For>& loop) { analyzer_.bind(loop->loop_var, loop->min, loop->extent); });
     for (const Ref<For>& loop : KernelLoops::of(kernel).loops) {
@@ -211,7 +211,7 @@ class PrivateMemory {
 
 PassResult trim_private_memory(const Ref<PrimFunc>& func, PassContext&) {
   return with_body(func, rewrite(func->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-                     return is_bound(*loop) ? PrivateMemory(*func, loop).run(loop) : Stmt(r.descend(loop));
+                     return is_bound(*loop) ? PrivateMemoryTrimmer(*func, loop).run(loop) : Stmt(r.descend(loop));
                    }));
 }
 

@@ -364,7 +364,7 @@ class Carrier {
   std::unordered_set<const BufferStore*> certain_;  ///< stores that every iteration executes once
   std::unordered_set<NodeRef> escaped_, loaded_;
   std::unordered_set<NodeRef> names_;  ///< that lets inside define
-  bool unknown_ = false;  ///< something may store anywhere
+  bool unknown_ = false;               ///< something may store anywhere
 };
 
 }  // namespace

@@ -91,9 +91,7 @@ bool LaneAccesses::has_moving_name(const NodeRef& node) const {
   return uses_any_var(node, [&](const Ref<Var>& v) { return moving_.contains(v); });
 }
 
-bool LaneAccesses::moves(const NodeRef& node) const {
-  return uses_var(node, loop_->loop_var) || has_moving_name(node);
-}
+bool LaneAccesses::moves(const NodeRef& node) const { return uses_var(node, loop_->loop_var) || has_moving_name(node); }
 
 void LaneAccesses::collect(const Stmt& s) {
   visit(

@@ -168,8 +168,7 @@ class Flipper {
           const BufferLoad* load = flipped_load(*call, mask);
           const ByteBuffer* bytes = load ? find(load->buffer->data) : nullptr;
           if (!bytes) return r.descend(call);
-          Expr flipped =
-              make<BufferLoad>({bytes->is_given ? bytes->flipped : load->buffer, {r(load->indices[0])}, {}});
+          Expr flipped = make<BufferLoad>({bytes->is_given ? bytes->flipped : load->buffer, {r(load->indices[0])}, {}});
           return bits_as(call->dtype, std::move(flipped));
         });
   }
