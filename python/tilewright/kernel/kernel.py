@@ -52,6 +52,7 @@ class _Program(NamedTuple):
     written: Any = None
     #: the trace of its schedule; None for a heuristic schedule, or if unknown
     trace: Any = None
+    check_bounds: bool = False
 
 
 class Kernel(_core.KernelBase):
@@ -85,7 +86,7 @@ class Kernel(_core.KernelBase):
         self,
         base: _core.KernelBase,
         program: _Program | None = None,
-        library: str = "",
+        library: str | bytes = "",
         call: CallSignature | None = None,
     ) -> None:
         self._program = program
@@ -132,8 +133,8 @@ class Kernel(_core.KernelBase):
     def __reduce__(self) -> tuple[Any, ...]:
         program = self._program
         if program is None:
-            return _from_library, (self._library, self.name, self.strides)
-        known = (program.schedule, program.written, program.trace, self.strides)
+            return _from_library, (self._library, self.name, self.strides, self.threads)
+        known = (program.schedule, program.written, program.trace, self.strides, program.check_bounds)
         return _compiled_again, (program.module, program.target, self.name, self.threads, *known)
 
     def _complete(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -220,7 +221,9 @@ class Kernel(_core.KernelBase):
                 )
             return str(program.module.script())
         if what == "tir":
-            return str((lower(program.module, after, program.target) if after else program.lowered).script())
+            if not after:
+                return str(program.lowered.script())
+            return str(_core.lower(program.module, program.target, after, program.check_bounds)[0].script())
         if what in ("opencl", "cuda", "ptx", "sass", "memory"):
             return text_of_kernels(program.code, program.target, self.name, what, program.lowered)
         code = _core.compile_object(program.lowered, program.target, what == "llvm", what == "asm", False)
@@ -632,7 +635,7 @@ def _compiled(
     ]
     if folder:
         dump(Path(folder), module, text, code)
-    source = _Program(module, lowered, code, text, report, written=written)
+    source = _Program(module, lowered, code, text, report, written=written, check_bounds=check_bounds)
     sources = {
         name: source._replace(schedule=schedules.get(name, source.schedule), trace=traces.get(name))
         for name in exported_keys(module)
@@ -702,14 +705,7 @@ def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
             return load_object_code(Path(place).read_bytes())
         except OSError as error:
             raise ResourceError.of("library/open", f"{place} cannot be loaded: {error.strerror}") from None
-    found, calls = _loaded(place)
-    kernels = {name: Kernel(base, None, place, calls.get(name)) for name, base in found.items()}
-    # The library stores no call signatures of its validators.
-    checks = {name for name in found if name.endswith(VALIDATE) and name not in calls}
-    for name, kernel in kernels.items():
-        if f"{name}{VALIDATE}" in checks:
-            kernel._validator = kernels[f"{name}{VALIDATE}"]
-    return _one_or_many({name: kernel for name, kernel in kernels.items() if name not in checks})
+    return _one_or_many(_kernels_of_library(place))
 
 
 def object_code_of(compiled: Kernel | KernelModule) -> bytes:
@@ -728,21 +724,34 @@ def object_code_of(compiled: Kernel | KernelModule) -> bytes:
 
 def load_object_code(code: bytes) -> Kernel | KernelModule:
     """Return the kernels of object code, without their programs."""
+    return _one_or_many(_kernels_of_object(code))
+
+
+def _kernels_of_object(code: bytes) -> dict[str, Kernel]:
     loaded = _core.load_object(code)
-    return _one_or_many({name: Kernel(loaded.callable(name)) for name in loaded.names})
+    return {name: Kernel(loaded.callable(name), None, code) for name in loaded.names}
 
 
-def _loaded(path: str) -> tuple[dict[str, _core.KernelBase], dict[str, CallSignature]]:
+def _kernels_of_library(path: str) -> dict[str, Kernel]:
+    """Return the kernels of a library, by name, with their validators."""
     from tilewright.kernel.omitted_outputs import calls_from
 
-    kernels, calls = _core.load_library(path_for_core("path", path))
-    return kernels, calls_from(calls)
+    found, text = _core.load_library(path_for_core("path", path))
+    calls = calls_from(text)
+    kernels = {name: Kernel(base, None, path, calls.get(name)) for name, base in found.items()}
+    # The library stores no call signatures of its validators.
+    checks = {name for name in found if name.endswith(VALIDATE) and name not in calls}
+    for name, kernel in kernels.items():
+        if f"{name}{VALIDATE}" in checks:
+            kernel._validator = kernels[f"{name}{VALIDATE}"]
+    return {name: kernel for name, kernel in kernels.items() if name not in checks}
 
 
-def _from_library(path: str, name: str, strides: str = "refuse") -> Kernel:
-    kernels, calls = _loaded(path)
-    kernel = Kernel(kernels[name], None, path, calls.get(name))
-    kernel.strides = strides
+def _from_library(source: str | bytes, name: str, strides: str = "refuse", threads: int = 0) -> Kernel:
+    """Return a kernel of the library at a path, or of object code."""
+    kernels = _kernels_of_object(source) if isinstance(source, bytes) else _kernels_of_library(source)
+    kernel = kernels[name]
+    kernel.strides, kernel.threads = strides, threads
     return kernel
 
 
@@ -755,9 +764,12 @@ def _compiled_again(
     written: Any,
     trace: Any = None,
     strides: str = "refuse",
+    check_bounds: bool = False,
 ) -> Kernel:
-    schedules, traces = {name: schedule}, {name: trace}
-    kernel = _compiled(module, _core.Target(target), schedules=schedules, written=written, traces=traces)[name]
+    schedules, traces, resolved = {name: schedule}, {name: trace}, _core.Target(target)
+    kernel = _compiled(
+        module, resolved, schedules=schedules, written=written, traces=traces, check_bounds=check_bounds
+    )[name]
     kernel.threads, kernel.strides = threads, strides
     return kernel
 
