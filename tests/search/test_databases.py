@@ -375,6 +375,30 @@ def test_a_line_that_was_cut_off(tmp_path):
     assert len(JSONDatabase(work_dir=tmp_path)) == 3
 
 
+def test_a_refused_line_is_refused_again_and_shifts_no_other(tmp_path):
+    reader, writer = JSONDatabase(work_dir=tmp_path), JSONDatabase(work_dir=tmp_path)
+    commit(writer, Product, [1.0])
+    programs, records = files_of(tmp_path)
+    with programs.open("a") as file:
+        file.write('["1", {"tvmscript": "of a later version"}]\n')
+    for _ in range(2):
+        with pytest.raises(tw.ResourceError, match=r"database_workload.json:2"):
+            reader.refresh()
+    programs.write_text(programs.read_text().splitlines(keepends=True)[0])
+    commit(writer := JSONDatabase(work_dir=tmp_path), AddOne, [2.0])
+    with records.open("a") as file:
+        file.write("[-1, [[], [3.0], null, null]]\n")
+    for _ in range(2):
+        with pytest.raises(tw.ResourceError, match=r"record.json:3: names workload -1"):
+            reader.refresh()
+    records.write_text("".join(records.read_text().splitlines(keepends=True)[:2]))
+    reader.refresh()
+    assert [record.run_secs for record in reader.get_all_tuning_records()] == [[1.0], [2.0]]
+    for module, seconds in ((Product, [1.0]), (AddOne, [2.0])):
+        record = reader.query_tuning_record(module, LLVM)
+        assert record is not None and record.run_secs == seconds
+
+
 def test_files_that_are_missing_or_cannot_be_made(tmp_path):
     with pytest.raises(tw.ResourceError) as error:
         JSONDatabase(work_dir=tmp_path, allow_missing=False)

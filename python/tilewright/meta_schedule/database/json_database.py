@@ -70,14 +70,18 @@ class _Lines:
         finally:
             os.close(fd)
 
-    def new_lines(self) -> Iterator[tuple[int, Any]]:
-        """Yield the numbers and values of lines that were added since the last call."""
+    def read(self) -> bytes:
+        """Return what follows the lines that were read."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
-                rest = file.read()
+                return file.read()
         except OSError as error:
             raise _cannot("be read", self.path, error) from None
+
+    def lines_in(self, rest: bytes) -> Iterator[tuple[int, Any]]:
+        """Yield the numbers and values of the lines in what :meth:`read` returned. A line counts as read when the
+        caller asks for the next one, so that one that the caller refuses is refused again the next time."""
         if self._is_open and rest.startswith(b"\n"):
             rest = rest[1:]
             self.offset += 1
@@ -86,17 +90,17 @@ class _Lines:
             whole = line.endswith(b"\n")
             try:
                 value = json.loads(line) if line.strip() else None
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 if not whole:
                     text = f"{self.path}:{self.number + 1}: the last line was cut off and is ignored"
                     warnings.warn(text, stacklevel=users_level())
                     return
                 raise self.bad(self.number + 1, error) from None
+            if value is not None:
+                yield self.number + 1, value
             self._is_open = not whole  # the value is complete; its newline is written with the next line
             self.number += 1
             self.offset += len(line)
-            if value is not None:
-                yield self.number, value
 
     def append(self, fd: int, value: Any) -> None:
         """Append a line to the locked file, replacing a truncated one."""
@@ -187,11 +191,13 @@ class JSONDatabase(MemoryDatabase):
     def refresh(self) -> None:
         """Read the lines that other processes have added."""
         # Records first: a process adds the workload of a record before the record.
-        added = list(self._record_lines.new_lines())
+        added = self._record_lines.read()
         self._read_workloads()
-        for number, value in added:
+        for number, value in self._record_lines.lines_in(added):
             try:
                 index, record = value
+                if not 0 <= index < len(self._known):
+                    raise ValueError(f"names workload {index}, but there are {len(self._known)}")
                 self._records.append(TuningRecord.from_json(record, self._known[index]))
             except (Error, TypeError, ValueError, IndexError, RecursionError) as error:
                 raise self._record_lines.bad(number, error) from None
@@ -221,7 +227,7 @@ class JSONDatabase(MemoryDatabase):
         self.refresh()
 
     def _read_workloads(self) -> None:
-        for number, value in self._workload_lines.new_lines():
+        for number, value in self._workload_lines.lines_in(self._workload_lines.read()):
             try:
                 line = read_line(value)
             except (Error, TypeError, ValueError, RecursionError) as error:
