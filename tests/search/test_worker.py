@@ -134,6 +134,23 @@ def test_another_thread_closes_a_worker_that_is_busy(worker):
     assert len(errors) == 3
 
 
+def test_a_copy_of_the_parent_has_a_worker_of_its_own():
+    script = (
+        "import os, sys\n"
+        "from tilewright.meta_schedule.worker import Worker\n"
+        "used, unused = Worker(), Worker()\n"
+        "pids = [worker.call(os.getpid, (), seconds=30) for worker in (used, unused)]\n"
+        "if (child := os.fork()) == 0:\n"
+        "    own = used.call(os.getpid, (), seconds=30)\n"
+        "    sys.exit(own == pids[0])\n"  # at its exit, workers are closed
+        "_, status = os.waitpid(child, 0)\n"
+        "assert status == 0\n"
+        "assert pids == [worker.call(os.getpid, (), seconds=30) for worker in (used, unused)]\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_workers_end_with_their_parent():
     script = (
         "import os, time\n"

@@ -85,6 +85,7 @@ class _Process:
     """A started worker and the two pipes to it."""
 
     def __init__(self) -> None:
+        self._starter = os.getpid()
         from_parent, self.to_child = os.pipe()
         self.from_child, to_parent = os.pipe()
         lives, self.life = os.pipe()
@@ -110,6 +111,11 @@ class _Process:
             for fd in theirs:
                 os.close(fd)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether this process started it, and is not a copy (fork) of the one that did."""
+        return os.getpid() == self._starter
+
     def exchange(self, request: bytes, seconds: float) -> Any:
         """Sends it, and gives the answer."""
         try:
@@ -131,15 +137,16 @@ class _Process:
     def interrupt(self) -> None:
         """Ends the process and those that it started; who waits for an answer is notified. Any thread may call it."""
         with contextlib.suppress(ProcessLookupError):
-            if self.life >= 0:
+            if self.life >= 0 and self.is_own:
                 os.killpg(self.child.pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """Ends the process, when nobody waits for an answer."""
+        """Ends the process, when nobody waits for an answer; a copy of its parent only forgets it."""
         if self.life < 0:
             return
-        self.interrupt()
-        self.child.wait()
+        if self.is_own:
+            self.interrupt()
+            self.child.wait()
         for fd in (self.to_child, self.from_child, self.life):
             os.close(fd)
         self.life = -1
@@ -185,6 +192,8 @@ class Worker:
         """
         request = cloudpickle.dumps((function, args))
         with self._lock:
+            if self._process and not self._process[0].is_own:
+                _end(self._process)
             if not self._process:
                 self._start()
             try:
