@@ -84,6 +84,10 @@ def test_every_stage_can_be_written_to_files(tmp_path: Path, monkeypatch: pytest
     assert any(name.endswith("_compact_buffers.py") for name in files)
     assert files[-2].endswith("_llvm.ll") and files[-1].endswith("_assembly.s")
     assert "T.block" in (tmp_path / "stages" / "add.0" / "00_input.py").read_text()
+    tw.compile(add.with_attr("global_symbol", 300 * "a"))
+    tw.compile(add.with_attr("global_symbol", "../add"))
+    assert (tmp_path / "stages" / ".._add.0").is_dir() and not (tmp_path / "add.0").exists()
+    assert len([*(tmp_path / "stages").iterdir()]) == 4
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TILEWRIGHT_DUMP", str(tmp_path / "file"))
     with pytest.raises(tw.ResourceError, match="TILEWRIGHT_DUMP"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ from tilewright.errors import ResourceError
 
 __all__ = ["dump"]
 
+#: characters of the names of kernels in the name of a folder, which file systems limit to 255 bytes
+_LONGEST_NAME = 60
+
 
 def dump(folder: Path, module: Any, target: str, code: Any) -> None:
     """Write all stages of a compilation to its own folder under `folder`."""
-    name = "_".join(code.functions) or "module"
+    name = re.sub(r"[^\w.-]", "_", "_".join(code.functions))[:_LONGEST_NAME] or "module"
     try:
         number = 0
         while True:
@@ -25,8 +29,8 @@ def dump(folder: Path, module: Any, target: str, code: Any) -> None:
                 number += 1
         stages = _core.lower_stages(module, target)
         for index, (stage, program) in enumerate(stages):
-            (place / f"{index:02}_{stage}.py").write_text(program.script())
-        (place / f"{len(stages):02}_llvm.ll").write_text(code.llvm_ir)
-        (place / f"{len(stages) + 1:02}_assembly.s").write_text(code.assembly)
+            (place / f"{index:02}_{stage}.py").write_text(program.script(), encoding="utf-8")
+        (place / f"{len(stages):02}_llvm.ll").write_text(code.llvm_ir, encoding="utf-8")
+        (place / f"{len(stages) + 1:02}_assembly.s").write_text(code.assembly, encoding="utf-8")
     except OSError as error:
         raise ResourceError.of("compile/dump", f"TILEWRIGHT_DUMP: {error}") from error
