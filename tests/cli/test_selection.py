@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
+from tilewright.cli.user_script import load_script
 
 from .conftest import HEAD, Run
 
@@ -133,6 +134,25 @@ def test_sizes_of_programs_that_leave_them_open(run: Run, scripts: Path) -> None
 def test_what_makes_no_sense(options: list[str], message: str, run: Run, scripts: Path) -> None:
     result = run("tune", "open.py", "--trials", "1", *options)
     assert result.exit_code == 1 and message in result.stderr
+
+
+def test_folders_that_a_script_adds_stay_for_its_functions(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "loaded_later_by_a_script.py").write_text("VALUE = 7\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\n"
+        "sys.path.insert(0, os.path.join(os.path.dirname(__file__), 'lib'))\n"
+        "def value():\n"
+        "    import loaded_later_by_a_script\n"
+        "    return loaded_later_by_a_script.VALUE\n"
+    )
+    before = list(sys.path)
+    try:
+        assert load_script(script).value() == 7
+        assert sys.path == [str(tmp_path / "lib"), *before]
+    finally:
+        sys.path[:] = before
 
 
 def test_one_program_of_a_file(run: Run, scripts: Path) -> None:

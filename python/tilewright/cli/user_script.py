@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,7 +58,8 @@ def load_script(file: Path) -> ModuleType:
         )
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
-    sys.path.insert(0, str(file.resolve().parent))
+    folder = str(file.resolve().parent)
+    sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
     except Error:
@@ -72,7 +74,8 @@ def load_script(file: Path) -> ModuleType:
         message = f"the script raised {type(error).__name__}: {error}"
         raise ScriptError.of("command/script", message + _below(place_of(error))) from error
     finally:
-        sys.path.pop(0)
+        with contextlib.suppress(ValueError):  # the script may have put other folders before it, or removed it
+            sys.path.remove(folder)
     return module
 
 
