@@ -5,7 +5,12 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
 from tilewright import _core
+from tilewright.cli.commands import app
+from tilewright.database.records import open_database
 
 from .conftest import Run
 
@@ -82,6 +87,23 @@ def test_the_page_lies_beside_the_database(run: Run, folder: Path) -> None:
     # Steps are as a person writes them.
     page = (folder / "out" / "tilewright.html").read_text()
     assert "sch.split(" in page and "sch.enter_postproc()" not in page
+
+
+def test_the_page_never_replaces_the_database(run: Run, folder: Path) -> None:
+    place = folder / "records.html"
+    open_database(place).flush()
+    for options in ([], ["--out", "../" + folder.name + "/records.html"]):
+        refused = run("report", "records.html", *options)
+        assert refused.exit_code == 1 and "is the database" in refused.stderr  # report/cannot-write
+    assert place.read_bytes().startswith(b"SQLite format 3")
+
+
+def test_a_report_on_the_folder_of_a_session_that_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = tmp_path / "session"
+    open_database(session / "database.db").flush()
+    monkeypatch.chdir(session)
+    assert CliRunner().invoke(app, ["report", "."]).exit_code == 0
+    assert (tmp_path / "session.html").is_file()
 
 
 def test_the_page_goes_to_a_pipe(run: Run, folder: Path) -> None:

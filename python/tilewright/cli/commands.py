@@ -695,7 +695,11 @@ def report(
         print(page(found))
         return
     if out is None and not is_server(file):
-        out = Path(file).with_suffix(".html")
+        # The folders "." and ".." have names of their own.
+        out = (Path(file) if Path(file).name not in ("", "..") else Path(file).resolve()).with_suffix(".html")
+    if out is not None and out.exists() and not is_server(file) and out.samefile(file):
+        hint = "choose another place with --out"
+        raise ArgumentError.of("report/cannot-write", f"{out} is the database: the page would replace it", hint)
     try:
         if out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
