@@ -231,6 +231,11 @@ def test_what_was_begun_when_a_query_failed_is_undone(server: str) -> None:
 
 
 def test_a_password_is_never_shown() -> None:
+    for place in ("host=/tmp password='a \\'secret' dbname=records", "host=/tmp password = a&secret dbname=records"):
+        assert without_password(place) == "host=/tmp dbname=records"
+    place = "postgresql://tuner@host/records?password=secret&sslmode=require&sslpassword=secret"
+    assert without_password(place) == "postgresql://tuner@host/records?sslmode=require"
+    assert without_password("postgresql:///records?password=secret") == "postgresql:///records"
     shown = without_password("postgresql://tuner:secret@host:5432/records?sslmode=require")
     assert shown == "postgresql://tuner@host:5432/records?sslmode=require"
 

@@ -14,6 +14,10 @@ from tilewright.errors import ResourceError
 __all__ = ["is_server", "open_server", "without_password"]
 
 
+#: parameters of a connection that are not shown
+_SECRET = ("password", "sslpassword")
+
+
 def is_server(where: object) -> bool:
     """Whether a location is a server and not a file."""
     return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))
@@ -21,7 +25,11 @@ def is_server(where: object) -> bool:
 
 def without_password(where: str) -> str:
     """Return the connection string of a server without its password, for reports and messages."""
-    return re.sub(r"(//[^/@:]*):[^@]*@", r"\1@", where)
+    if not is_server(where):  # "host=/tmp password='a b'"
+        return re.sub(rf"(?<!\S)(?:{'|'.join(_SECRET)})\s*=\s*('(?:[^'\\]|\\.)*'|(?:\\.|\S)*)\s*", "", where)
+    place, _, query = re.sub(r"(//[^/@:]*):[^@]*@", r"\1@", where).partition("?")
+    kept = [part for part in query.split("&") if part and part.partition("=")[0] not in _SECRET]
+    return f"{place}?{'&'.join(kept)}" if kept else place
 
 
 class _Driver:
