@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import secrets
 from collections import Counter
 from collections.abc import Sequence
@@ -99,8 +100,12 @@ class SessionJournal:
                 lines.append(json.dumps([_digest(candidate.sch.trace), seconds, build.error_msg, result.error_msg]))
         if lines:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a") as file:
-                file.write("".join(f"{line}\n" for line in lines))
+            with self._path.open("ab+") as file:
+                end = file.seek(0, os.SEEK_END)
+                file.seek(max(end - 1, 0))
+                if file.read(1) not in (b"", b"\n"):  # a line that was cut off takes no other with it
+                    file.write(b"\n")
+                file.write("".join(f"{line}\n" for line in lines).encode())
 
     def note_reported(self, candidates: Sequence[Any]) -> None:
         """Note that strategy and callbacks have received these candidates."""
