@@ -37,6 +37,30 @@ def add_to(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
         B[i] = B[i] + A[i]
 
 
+@T.prim_func
+def shifted(A: T.Buffer((4,), "float32"), n: T.int32, b: T.handle):
+    B = T.match_buffer(b, (n,), "float32")
+    for i in range(n):
+        with T.block("B"):
+            v = T.axis.spatial(n, i)
+            B[v] = A[v % 4] + T.float32(1)
+
+
+@pytest.mark.parametrize("n", [6, np.int8(6), np.array(6), np.array(6, "uint64")])
+def test_a_size_that_is_any_integer(n: object) -> None:
+    kernel = tw.compile(shifted)
+    a = np.arange(4, dtype="float32")
+    np.testing.assert_array_equal(kernel(a, n), [1, 2, 3, 4, 1, 2])
+    torch = pytest.importorskip("torch")
+    assert isinstance(kernel(torch.from_numpy(a), n), torch.Tensor)
+
+
+def test_a_size_in_an_array_on_a_device() -> None:
+    device = tw.device("cpu")
+    result = tw.compile(shifted)(device.array(np.zeros(4, "float32")), np.array(6))
+    assert type(result) is type(device.zeros(1)) and result.shape == (6,)
+
+
 def test_the_result_is_returned() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.random((4, 6), dtype="float32"), rng.random((6, 5), dtype="float32")

@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
+from tilewright.heuristics.block_info import Sizes
 from tilewright.script import tir as T
 from tilewright.support import machine
 from tilewright.task.mean_extents import mean_extents
@@ -85,6 +86,25 @@ def test_loops_whose_bounds_are_data_count_what_they_do(lengths: list[int]) -> N
     assert work.flops == 2 * 8 * z
     # Of B no more than is read: a row for each nonzero.
     assert work.bytes == 4 * ((m + 1) + z + z + 8 * min(z, 6) + 8 * m)
+
+
+@pytest.mark.parametrize("n", [64, np.int16(64), np.array(64), np.array(64, "uint64")])
+def test_scalars_of_any_kind_of_integer_count(n: object) -> None:
+    @T.prim_func
+    def first(A: T.Buffer((100,), "float32"), n: T.int32, B: T.Buffer((100,), "float32")):
+        for i in range(n):
+            with T.block("B"):
+                v = T.axis.spatial(n, i)
+                B[v] = A[v] * T.float32(2)
+
+    array = np.zeros(100, "float32")
+    assert work_of(first, [array, n, array]).flops == 64
+
+
+def test_typical_sizes_of_numpy_count() -> None:
+    size = tw.ir.Var("n", "int32")
+    for given in (7, np.int64(7), np.array(7)):
+        assert Sizes({"n": given}).value(size * 2) == 14
 
 
 def test_means_of_extents() -> None:

@@ -21,6 +21,7 @@ from tilewright.heuristics.parameters import (
 )
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.script.core import script
+from tilewright.support import limits
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.task.parameter_names import extents_of, scalars_of
 
@@ -217,7 +218,9 @@ class Sizes:
     """
 
     def __init__(self, known: Mapping[str, float] | None = None, function: Any = None) -> None:
-        self._known = {name: size for name, size in (known or {}).items() if isinstance(size, int)}
+        self._known = {
+            name: size for name, given in (known or {}).items() if (size := limits.index_of(given)) is not None
+        }
         labeled = {} if function is None else extents_of(function) | scalars_of(function)
         self._labels = {variable: label for label, variable in labeled.items()}
         #: equal for equal sizes

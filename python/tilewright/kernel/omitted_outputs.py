@@ -18,6 +18,7 @@ import numpy as np
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error
 from tilewright.kernel.device import common_device
+from tilewright.support import limits
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.task.arguments import aligned_zeros
 from tilewright.task.parameter_names import labels_of, names_of_parameters
@@ -150,7 +151,8 @@ def complete(call: CallSignature, args: Sequence[Any], named: Mapping[str, Any])
     missing = [position for position in every if position not in values]
     if not missing or not call.outputs.issuperset(missing):
         return None
-    device = common_device(values.values())
+    arrays = [value for position, value in values.items() if call.buffer(position) is not None]
+    device = common_device(arrays)
     made = {}
     for position in missing:
         shape, dtype = call.arrays[position]
@@ -158,7 +160,7 @@ def complete(call: CallSignature, args: Sequence[Any], named: Mapping[str, Any])
         if device is not None:
             made[position] = device.zeros(shape, dtype)
         else:
-            made[position] = as_given(aligned_zeros(shape, dtype), values.values())
+            made[position] = as_given(aligned_zeros(shape, dtype), arrays)
     return [values[position] if position in values else made[position] for position in every], list(made.values())
 
 
@@ -240,8 +242,8 @@ def _sizes(call: CallSignature, values: Mapping[int, Any]) -> dict[Any, Any]:
             continue
         value, buffer = values[position], call.buffer(position)
         if buffer is None:
-            if isinstance(value, int | np.integer):
-                sizes[param] = _core.const(int(value), param.dtype)
+            if (number := limits.index_of(value)) is not None:
+                sizes[param] = _core.const(number, param.dtype)
             continue
         shape = value.shape if hasattr(value, "shape") else np.shape(value)
         rank = len(buffer.shape) + len(_lane_extents(buffer))

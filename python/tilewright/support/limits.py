@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tilewright.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["closest", "items", "kind", "of_kind", "positive", "seed", "whole", "wrong_kind"]
+__all__ = ["closest", "index_of", "items", "kind", "of_kind", "positive", "seed", "whole", "wrong_kind"]
 
 T = TypeVar("T")
 
@@ -50,6 +50,15 @@ def whole(name: str, value: Any, least: int, why: str = "", *, most: int = MOST)
         nearest = least if number < least else most
         raise ArgumentError.of("arguments/number", f"{name} is {number}; {what}", f"such as {name}={nearest}")
     return number
+
+
+def index_of(value: Any) -> int | None:
+    """Return the value of an integer, also of NumPy's, or of an array of integers without dimensions; None for other
+    values."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def _is_number(value: Any) -> bool:

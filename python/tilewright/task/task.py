@@ -374,8 +374,8 @@ def work_of(function: ir.PrimFunc, args: Sequence[Any]) -> Work:
     for param, value in zip(function.params, args, strict=True):
         buffer = function.buffer_map.get(param)
         if buffer is None:
-            if isinstance(value, int | np.integer):
-                sizes[param] = int(value)
+            if (number := limits.index_of(value)) is not None:
+                sizes[param] = number
             continue
         dtypes.append(buffer.dtype)
         shape = value.shape if hasattr(value, "shape") else np.shape(value)
