@@ -477,3 +477,105 @@ def test_tiles_of_a_reduction() -> None:
     given, found = np.arange(9, dtype="int32"), np.zeros(1, "int32")
     tw.compile(sch)(given, found)
     np.testing.assert_array_equal(found, [100 + 4 * np.dot(given[:-1], given[1:])])
+
+
+BETWEEN = """@T.prim_func
+def main(A: T.Buffer((18,), "int32"), C: T.Buffer((16,), "int32")):
+    B = T.alloc_buffer((18,), "int32")
+    for t in range(4):
+        {between}
+            for i in range(6):
+                with T.block("B"):
+                    v = T.axis.spatial(18, t * 4 + i)
+                    B[v] = A[v] * 2
+            for j in range(4):
+                with T.block("C"):
+                    v = T.axis.spatial(16, t * 4 + j)
+                    C[v] = B[v] + B[v + 2]
+"""
+EACH = """@T.prim_func
+def main(A: T.Buffer((18,), "int32"), C: T.Buffer((16,), "int32")):
+    B = T.alloc_buffer((18,), "int32")
+    for t in range(4):
+        for z in range({extent}):
+            for i in range(6):
+                with T.block("B"):
+                    v = T.axis.spatial(18, t * 4 + i)
+                    B[v] = A[v] * 2
+        for z in range({extent}):
+            for j in range(4):
+                with T.block("C"):
+                    v = T.axis.spatial(16, t * 4 + j)
+                    C[v] = B[v] + B[v + 2]
+"""
+TRIANGLE = """@T.prim_func
+def main(A: T.Buffer((18, 18), "int32"), C: T.Buffer((16, 16), "int32")):
+    B = T.alloc_buffer((18, 18), "int32")
+    for s in range(4):
+        for t in range({extent}):
+            for i, j in T.grid(6, 6):
+                with T.block("B"):
+                    v = T.axis.spatial(18, s * 4 + i)
+                    u = T.axis.spatial(18, t * 4 + j)
+                    B[v, u] = A[v, u] * 2
+            for i, j in T.grid(4, 4):
+                with T.block("C"):
+                    v = T.axis.spatial(16, s * 4 + i)
+                    u = T.axis.spatial(16, t * 4 + j)
+                    C[v, u] = B[v, u] + B[v + 2, u + 2]
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "part", "rolls"),
+    [
+        (BETWEEN, {"between": "for r in range(2):"}, True),
+        (BETWEEN, {"between": "for r in range(T.min(t, 1)):"}, False),
+        (BETWEEN, {"between": "if t > 0:\n          for r in range(1):"}, False),
+        (EACH, {"extent": "2"}, True),
+        (EACH, {"extent": "T.min(t, 1)"}, False),
+        (TRIANGLE, {"extent": "4"}, True),
+        (TRIANGLE, {"extent": "s + 1"}, False),
+    ],
+)
+def test_tiles_that_run_on_a_condition(source, part, rolls):
+    """A tile that computes nothing, or less than the next one, leaves nothing for it, or too little."""
+    program = tw.script.from_source(source.format(**part))
+    if rolls:
+        check(program, lambda sch: sch.rolling_buffer("B", 0))
+    else:
+        check_refused(program, lambda sch: sch.rolling_buffer("B", 0), "rolling_buffer/P5")
+
+
+def test_windows_with_gaps():
+    """What the tile before did not compute of the window is not there."""
+
+    @T.prim_func
+    def every_second(A: T.Buffer((18,), "int32"), C: T.Buffer((4, 3), "int32")):
+        B = T.alloc_buffer((18,), "int32")
+        for t in range(4):
+            for i in range(3):
+                with T.block("B"):
+                    v = T.axis.spatial(18, t * 3 + i * 2)
+                    B[v] = A[v] * 2
+            for i in range(3):
+                with T.block("C"):
+                    vt, v = T.axis.remap("SS", [t, i])
+                    C[vt, v] = B[vt * 3 + v * 2]
+
+    @T.prim_func
+    def slanted(A: T.Buffer((18, 6), "int32"), C: T.Buffer((4, 6), "int32")):
+        B = T.alloc_buffer((18, 6), "int32")
+        for t in range(4):
+            for i in range(6):
+                with T.block("B"):
+                    v = T.axis.spatial(18, t * 4 + i)
+                    u = T.axis.spatial(6, i)
+                    B[v, u] = A[v, u] * 2
+            for i in range(6):
+                with T.block("C"):
+                    vt, v = T.axis.remap("SS", [t, i])
+                    C[vt, v] = B[vt * 4 + v, v]
+
+    for program in (every_second, slanted):
+        check_refused(program, lambda sch: sch.rolling_buffer("B", 0), "rolling_buffer/P6")

@@ -31,10 +31,11 @@
 //           P3 the scope allocates the buffer, other blocks read it, by plain loads, and the block has written what
 //              they read
 //           P4 a loop holds all of them
-//           P5 the loops around are serial, from 0
+//           P5 the loops around are serial, from 0, and each tile comes to the block, in as many iterations of the loops
+//              below it as the others
 //           P6 along some of them windows overlap: a dimension is a multiple of its variable, or a quotient of that,
 //              a constant and what the loops below add, or its window in each tile is a pair of constants; the axes
-//              are the indices
+//              are the indices, and take all values in a window
 //           P7 conditions of the block bound its axes by what no loop changes: constants and sizes
 #include <algorithm>
 
@@ -309,6 +310,48 @@ bool find_overlaps(Roll& roll) {
   return false;
 }
 
+/// Whether each tile of the outermost loop that rolls comes to the block, through the same iterations of the loops
+/// below: what a tile leaves out, the next one does not find.
+bool tiles_run_alike(const Roll& roll) {
+  const Tree& tree = *roll.block.tree;
+  auto rolls = [&](int at) {
+    return any_of(roll.overlaps, [&](const Overlap& d) { return d.tile == tree.for_at(at).loop_var; });
+  };
+  const int outermost = *find_if(roll.loops, rolls);
+  const auto below = analysis::loops_between(tree, outermost, roll.block.at);
+  if (!below) return false;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, roll.block.at);
+  const std::vector<Expr>& values = tree.realize_at(roll.block.at)->iter_values;
+  return all_of(*below, [&](int at) {
+    const For& loop = tree.for_at(at);
+    auto varies = [&](const Ref<Var>& v) {
+      const int other = tree.loop(v);
+      return other == outermost || is_contained(*below, other);
+    };
+    if (effect_of(loop.extent) == Effect::kPure && !uses_any_var(loop.extent, varies)) return true;
+    // The windows are those of such loops below all readers.
+    if (is_contained(roll.loops, at)) return false;
+    for (size_t d : indices_of(roll.overlaps)) {
+      if (uses_var(values[d], loop.loop_var)) return true;
+    }
+    return analyzer.can_prove(gt(loop.extent, zero(loop.extent.dtype())));
+  });
+}
+
+/// Whether the block computes each element of a window, but for those that its condition leaves out in all of them.
+bool fills_windows(const Roll& roll) {
+  const Tree& tree = *roll.block.tree;
+  const BlockRealize& realize = *tree.realize_at(roll.block.at);
+  const arith::Region region = analysis::bound_region(realize, realize.block->writes[roll.position]);
+  const std::vector<int> below = *analysis::loops_between(tree, roll.loops.back(), roll.block.at);
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, roll.loops.back());
+  const auto reached = analysis::surely_reached(region, analysis::inputs_of(tree, below), bool_imm(true), analyzer);
+  return reached && arith::proves_subset(arith::relax_region(region, analysis::domains_of(tree, below), analyzer),
+                                         *reached, analyzer);
+}
+
 /// Each term compares an axis with what no loop changes: it says the same of an element whichever tile computes it.
 bool only_bounds_axes(const Expr& predicate, const BlockRealize& realize, const Tree& tree) {
   arith::Analyzer analyzer;
@@ -421,6 +464,16 @@ Result<Roll> find_roll(const Place& block, const BufferIndex& write) {
         {roll.block.node()},
         "an index has to be tile * step + inner, with more inner values than the step, or the windows have to "
         "begin and end at constants in each tile");
+  }
+  if (!tiles_run_alike(roll)) {
+    return refuse("rolling_buffer/P5",
+                  "not every tile comes to " + describe(roll.block) + " in as many iterations as the one before",
+                  {roll.block.node()}, "let the loops below the tiles have extents that no tile changes");
+  }
+  if (!fills_windows(roll)) {
+    return refuse("rolling_buffer/P6",
+                  describe(roll.block) + " does not compute all elements between the ends of a window",
+                  {roll.block.node()}, "let each dimension have loops of its own, over all that is between two ends");
   }
   const BlockRealize& realize = *roll.block.tree->realize_at(roll.block.at);
   if (!only_bounds_axes(realize.predicate, realize, *roll.block.tree)) {
