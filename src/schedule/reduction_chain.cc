@@ -133,7 +133,7 @@ Ref<Buffer> partial_buffer(const Ref<Buffer>& result, size_t position, const Exp
   // Without dimensions there is no index type to use.
   if (result->shape.empty() && is_const_int(result->elem_offset, 0)) buffer.elem_offset = zero(DataType::int_(64));
   // A view begins somewhere in what it is a view of; this is memory of its own.
-  if (!const_int(buffer.elem_offset)) buffer.elem_offset = zero(extent.dtype());
+  if (!is_const_int(buffer.elem_offset, 0)) buffer.elem_offset = zero(extent.dtype());
   buffer.axis_separators.clear();
   return make<Buffer>(std::move(buffer));
 }

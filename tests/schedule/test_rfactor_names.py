@@ -1,11 +1,11 @@
-"""sch.rfactor of blocks whose conditions and values have names."""
+"""sch.rfactor of blocks whose conditions, values and memory have names."""
 
 import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright.script import tir as T
-from tilewright.testing import check_refused
+from tilewright.testing import check, check_refused
 
 
 def largest(*body):
@@ -127,3 +127,23 @@ def test_a_named_operand_of_a_sum():
 )
 def test_results_that_depend_on_one_another(body):
     check_refused(largest(*body), lambda sch: sch.rfactor(sch.get_loops("arg")[1], 0), "rfactor/P5")
+
+
+def test_a_view_that_begins_inside_of_its_memory():
+    """The copies have memory of their own, which begins with them: at offset 8 they would go beyond its end."""
+
+    @T.prim_func
+    def sums(A: T.Buffer((4, 8), "int32"), C: T.Buffer((16,), "int32")):
+        with T.block("O"):
+            T.reads(A[0:4, 0:8])
+            T.writes(C[8:12])
+            D = T.match_buffer(C[8:12], (4,), "int32", elem_offset=8)
+            for i, k in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        D[vi] = 0
+                    D[vi] = D[vi] + A[vi, vk]
+
+    sch = check(sums, lambda sch: sch.rfactor(sch.get_loops("B")[1], 0))
+    assert 'D_rf = T.alloc_buffer((8, 4), "int32")\n' in sch.mod.script()
