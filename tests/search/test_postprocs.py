@@ -222,6 +222,49 @@ def test_layouts_of_what_is_read_twice_stay():
     assert tw.ir.structural_equal(before, sch.mod)
 
 
+SCALAR = """@T.prim_func
+def main(A: T.Buffer((), "int32"), C: T.Buffer((8,), "int32")):
+    T.func_attr({"layout_free_buffers": [0]})
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = A[()] + v
+"""
+COLUMN = """@T.prim_func
+def main(A: T.Buffer((8, 4), "int32"), C: T.Buffer((8,), "int32")):
+    T.func_attr({"layout_free_buffers": [0]})
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = A[v, 0] + 1
+"""
+ROWS = """@T.prim_func
+def main(A: T.Buffer((8, 4), "int32"), C: T.Buffer((4, 4), "int32")):
+    T.func_attr({"layout_free_buffers": [0]})
+    for j, i in T.grid(4, 4):
+        with T.block("C"):
+            u, v = T.axis.remap("SS", [j, i])
+            C[v, u] = A[v, u] + 1
+"""
+IN_PLACE = """@T.prim_func
+def main(A: T.Buffer((8, 4), "int32")):
+    T.func_attr({"layout_free_buffers": [0]})
+    for j, i in T.grid(4, 8):
+        with T.block("A"):
+            u, v = T.axis.remap("SS", [j, i])
+            A[v, u] = A[v, u] + 1
+"""
+
+
+@pytest.mark.parametrize("source", [SCALAR, COLUMN, ROWS, IN_PLACE], ids=["scalar", "column", "rows", "in place"])
+def test_layouts_that_cannot_change_stay(source):
+    """No dimensions, parts that nothing reads, or a buffer that cannot be copied: no reason to refuse the candidate."""
+    sch = tw.Schedule(tw.script.from_source(source))
+    before = sch.mod
+    assert ms.RewriteLayout().apply(sch)
+    assert tw.ir.structural_equal(before, sch.mod)
+
+
 def test_free_parameters_are_read_in_blocks():
     @T.prim_func
     def bare(A: T.Buffer((4,)), B: T.Buffer((4,)), C: T.Buffer((4,))):

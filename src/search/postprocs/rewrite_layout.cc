@@ -69,6 +69,7 @@ struct Digit {
 /// Returns the digits of loops that the offset is a sum of; nothing if it is no such sum.
 std::optional<std::vector<Digit>> digits_of(const std::vector<Expr>& indices, const Buffer& buffer,
                                             const LayoutContext& around) {
+  if (indices.empty()) return std::nullopt;
   arith::Analyzer analyzer;
   for (const auto& [loop_var, range] : around.loops) analyzer.bind(loop_var, range);
   std::vector<Expr> values;
@@ -214,25 +215,32 @@ Status insert_copy(Schedule& schedule, BlockRV reader, int64_t position) {
   return Ok{};
 }
 
+/// Gives the last buffer of the chain of copies, and those before, the layout that suits the reader.
+Status carry_out(Schedule& schedule, uint32_t func, const std::vector<Ref<Block>>& chain, const Reader& reader) {
+  // New copies may be named like old ones, so all handles are looked up before.
+  TW_TRY(consumer, handle_of(schedule, func, *reader.block));
+  std::vector<BlockRV> copies;
+  for (const Ref<Block>& copy : chain) {
+    TW_TRY(rv, handle_of(schedule, func, *copy));
+    copies.push_back(rv);
+  }
+  if (chain.empty()) TW_RETURN_IF_ERROR(insert_copy(schedule, consumer, reader.position));
+  TW_RETURN_IF_ERROR(transform(schedule, consumer, reader.position, reader.map));
+  for (size_t i = copies.size(); i-- > 0;) {
+    if (i == 0) TW_RETURN_IF_ERROR(insert_copy(schedule, copies[0], 0));
+    TW_RETURN_IF_ERROR(transform(schedule, copies[i], 0, reader.map));
+  }
+  return Ok{};
+}
+
 Status rewrite(Schedule& schedule, uint32_t func, const Ref<Buffer>& buffer) {
   TW_TRY(tree, schedule.state().tree(func));
   std::vector<Ref<Block>> chain = copies_of(*tree, buffer);
   Ref<Buffer> last = chain.empty() ? buffer : chain.back()->writes[0]->buffer;
   TW_TRY(reader, reader_of(*tree, last));
   if (!reader) return Ok{};
-  // New copies may be named like old ones, so all handles are looked up before.
-  TW_TRY(consumer, handle_of(schedule, func, *reader->block));
-  std::vector<BlockRV> copies;
-  for (const Ref<Block>& copy : chain) {
-    TW_TRY(rv, handle_of(schedule, func, *copy));
-    copies.push_back(rv);
-  }
-  if (chain.empty()) TW_RETURN_IF_ERROR(insert_copy(schedule, consumer, reader->position));
-  TW_RETURN_IF_ERROR(transform(schedule, consumer, reader->position, reader->map));
-  for (size_t i = copies.size(); i-- > 0;) {
-    if (i == 0) TW_RETURN_IF_ERROR(insert_copy(schedule, copies[0], 0));
-    TW_RETURN_IF_ERROR(transform(schedule, copies[i], 0, reader->map));
-  }
+  Schedule before = schedule;
+  if (!carry_out(schedule, func, chain, *reader).ok()) schedule = std::move(before);
   return Ok{};
 }
 
