@@ -31,8 +31,8 @@
 //           P3 the scope allocates the buffer, other blocks read it, by plain loads, and the block has written what
 //              they read
 //           P4 a loop holds all of them
-//           P5 the loops around are serial, from 0, and each tile comes to the block, in as many iterations of the loops
-//              below it as the others
+//           P5 the loops around are serial, from 0, and each tile comes to the block, in the same iterations of the
+//              loops below it as the others
 //           P6 along some of them windows overlap: a dimension is a multiple of its variable, or a quotient of that,
 //              a constant and what the loops below add, or its window in each tile is a pair of constants; the axes
 //              are the indices, and take all values in a window
@@ -311,7 +311,7 @@ bool find_overlaps(Roll& roll) {
 }
 
 /// Whether each tile of the outermost loop that rolls comes to the block, through the same iterations of the loops
-/// below: what a tile leaves out, the next one does not find.
+/// below: what a tile does not compute, the next one does not find.
 bool tiles_run_alike(const Roll& roll) {
   const Tree& tree = *roll.block.tree;
   auto rolls = [&](int at) {
@@ -339,7 +339,7 @@ bool tiles_run_alike(const Roll& roll) {
   });
 }
 
-/// Whether the block computes each element of a window, but for those that its condition leaves out in all of them.
+/// Whether the block computes each element of a window, but for those that its condition excludes from all of them.
 bool fills_windows(const Roll& roll) {
   const Tree& tree = *roll.block.tree;
   const BlockRealize& realize = *tree.realize_at(roll.block.at);
