@@ -23,7 +23,7 @@ using namespace schedule;  // NOLINT: instructions
 struct LoopsAround {
   bool in_blocks = false;      ///< a loop is bound to blockIdx
   std::optional<int> threads;  ///< the outermost loop that is bound to threadIdx
-  int fusible = 0;             ///< outer loops that are spatial, serial, and directly inside of one another
+  int fusible = 0;             ///< outer loops that are spatial, serial, from 0, and directly inside of one another
 };
 
 LoopsAround look(const analysis::Tree& tree, int block) {
@@ -36,7 +36,7 @@ LoopsAround look(const analysis::Tree& tree, int block) {
       around.in_blocks |= axis->level == ThreadAxis::Level::kBlock;
       if (axis->level == ThreadAxis::Level::kThread && !around.threads) around.threads = static_cast<int>(i);
     }
-    fusible &= is_plain(loop) && loop_use(tree, loops[i]) == LoopUse::kSpatial;
+    fusible &= is_plain(loop) && is_const_int(loop.min, 0) && loop_use(tree, loops[i]) == LoopUse::kSpatial;
     if (!fusible) continue;
     ++around.fusible;
     fusible &= has_single_body(loop);
@@ -68,7 +68,7 @@ Result<std::vector<LoopRV>> bind_spatial_loop(Schedule& schedule, LoopRV loop, i
     TW_RETURN_IF_ERROR(schedule.apply(Bind{parts[2], "threadIdx.x"}));
     return std::vector<LoopRV>{parts[1], parts[2], parts[0]};
   }
-  TW_TRY(threads, factor(schedule, extent ? std::min(*extent, max_threads) : max_threads));
+  TW_TRY(threads, factor(schedule, extent ? std::clamp<int64_t>(*extent, 1, max_threads) : max_threads));
   TW_TRY(parts, schedule.apply(Split{loop, {{None{}, threads}}}));
   TW_RETURN_IF_ERROR(schedule.apply(Bind{parts[0], "blockIdx.x"}));
   TW_RETURN_IF_ERROR(schedule.apply(Bind{parts[1], "threadIdx.x"}));

@@ -579,3 +579,31 @@ def test_which_kinds_vectorize_inits_without_an_intrinsic(kind, vectorizes):
 def test_kinds_without_defaults():
     with pytest.raises(tw.ArgumentError):
         ms.Postproc.defaults("c")
+
+
+FROM_ONE = """@T.prim_func
+def main(A: T.Buffer((33, 16), "int32"), B: T.Buffer((33, 16), "int32")):
+    for i in range(1, 33):
+        for j in range(16):
+            with T.block("B"):
+                v = T.axis.spatial((1, 33), i)
+                u = T.axis.spatial(16, j)
+                B[v, u] = A[v, u] + 1
+"""
+NO_ROWS = """@T.prim_func
+def main(A: T.Buffer((0, 16), "int32"), B: T.Buffer((0, 16), "int32")):
+    for i, j in T.grid(0, 16):
+        with T.block("B"):
+            v, u = T.axis.remap("SS", [i, j])
+            B[v, u] = A[v, u] + 1
+"""
+
+
+@pytest.mark.parametrize("source", [FROM_ONE, NO_ROWS], ids=["from one", "no rows"])
+def test_loops_that_cannot_be_shared_are_bound_anyhow(source):
+    """A loop that starts elsewhere than at 0 stays as it is, in one thread; of nothing there is one thread, too."""
+    sch = tw.Schedule(tw.script.from_source(source))
+    assert initialized(ms.RewriteUnboundBlock(), sch, GPU).apply(sch)
+    tags = [str(sch.get(loop).thread_binding.thread_tag) for loop in loops_of(sch, "B")[:2]]
+    assert tags == ["blockIdx.x", "threadIdx.x"]
+    assert sch.verify()
