@@ -185,3 +185,60 @@ def main(A: T.Buffer((7,), "{dtype}"), R: T.Buffer((7,), "{dtype}")):
     a, r = np.arange(1, 8).astype(dtype), np.full(7, 77, dtype)
     tw.compile(program, target="opencl")(a, r)
     np.testing.assert_array_equal(r, a)
+
+
+@pytest.mark.parametrize(("stored", "to"), [("uint8", "int8"), ("uint16", "float16"), ("int16", "uint16")])
+@pytest.mark.parametrize("choice", ["T.Select", "T.if_then_else"])
+def test_bits_of_a_choice_between_short_integers(stored: str, to: str, choice: str) -> None:
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4,), "{stored}"), B: T.Buffer((4,), "{stored}"), C: T.Buffer((4,), "{to}")):
+    for i in T.thread_binding(4, thread="threadIdx.x"):
+        C[i] = T.reinterpret("{to}", {choice}(A[i] > B[i], A[i], B[i]))
+""")
+    a, b, c = np.array([100, 3, 7, 60], stored), np.array([1, 90, 8, 0], stored), np.zeros(4, to)
+    tw.compile(program, target="opencl")(a, b, c)
+    np.testing.assert_array_equal(c.view(stored), np.maximum(a, b))
+    assert tw.compile(program, target="cuda").report["kernels"]
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm", "opencl"])
+@pytest.mark.parametrize("dtype", ["int64", "uint32", "uint64", "int8", "int32"])
+def test_powers_beyond_all_exponents_give_infinity_or_zero(target: str, dtype: str) -> None:
+    """A power of 2^32 is not one of 0."""
+    loop = "range(8)" if target == "llvm" else 'T.thread_binding(8, thread="threadIdx.x")'
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), P: T.Buffer((8,), "{dtype}"), B: T.Buffer((8,), "float32")):
+    for i in {loop}:
+        B[i] = T.ldexp(A[i], P[i])
+""")
+    ends = np.iinfo(dtype)
+    beyond = {"int64": 2**32 + 1, "uint32": 2**31, "uint64": 2**63, "int8": 100, "int32": 2**20}[dtype]
+    powers = np.array([ends.max, ends.min, beyond, 3, 0, 1, 2, 4], dtype)
+    a, b = np.arange(1, 9, dtype="float32"), np.zeros(8, "float32")
+    with np.errstate(over="ignore"):
+        limited = [min(max(int(power), -1000), 1000) for power in powers]
+        expected = np.ldexp(a.astype("float64"), limited).astype("float32")
+    tw.compile(program, target=target)(a, powers, b)
+    np.testing.assert_array_equal(b, expected)
+
+
+def test_kernels_whose_names_have_other_letters_are_kept_apart() -> None:
+    functions = {
+        name: from_source(f"""
+@T.prim_func
+def {name}(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    T.func_attr({{"global_symbol": "{name}"}})
+    for i in T.thread_binding(4, thread="threadIdx.x"):
+        B[i] = A[i] + {number}
+""")
+        for number, name in enumerate(["α", "β", "αZ", "__"])
+    }
+    module = tw.ir.Module(functions)
+    a, kernels = np.arange(4, dtype="int32"), tw.compile(module, target="opencl")
+    for number, name in enumerate(functions):
+        b = np.zeros(4, "int32")
+        kernels[name](a, b)
+        np.testing.assert_array_equal(b, a + number)
+    assert all(kernel.report["kernels"] for kernel in tw.compile(module, target="cuda").values())

@@ -458,6 +458,18 @@ class KernelWriter {
                          : integer_call(intrinsic, of, t, args, unsupported);
   }
 
+  /// The second argument of ldexp, an int: numbers beyond it are beyond every exponent.
+  std::string power_of_two(std::string value, DataType of) {
+    const DataType power = DataType::int_(32);
+    if (of.is_float()) return fmt::format("{}({})", functions_.to_integer(of, power), value);
+    auto limit = [&](bool is_min, int64_t to) {
+      value = fmt::format("{}({}, {})", functions_.min_max(is_min, of), value, integer_literal(of, to));
+    };
+    if (of.bits > 32 || (of.is_uint() && of.bits == 32)) limit(true, INT32_MAX);
+    if (of.is_int() && of.bits > 32) limit(false, INT32_MIN);
+    return "(int)" + value;
+  }
+
   template <class F>
   std::string float_call(Intrinsic intrinsic, DataType of, DataType result, std::vector<std::string>& args,
                          DataType last, const F& unsupported) {
@@ -477,10 +489,8 @@ class KernelWriter {
       case Intrinsic::k_sigmoid:
         return rounded(fmt::format("{}({})", functions_.sigmoid(of), args[0]));
       case Intrinsic::k_ldexp: {
-        std::string power = last.is_float()
-                                ? fmt::format("{}({})", functions_.to_integer(last, DataType::int_(32)), args[1])
-                                : fmt::format("(int){}", args[1]);
-        return rounded(fmt::format("{}({}, {})", dialect_.math(Intrinsic::k_ldexp, of), args[0], power));
+        return rounded(
+            fmt::format("{}({}, {})", dialect_.math(Intrinsic::k_ldexp, of), args[0], power_of_two(args[1], last)));
       }
       default:
         break;
@@ -762,9 +772,12 @@ int64_t dynamic_shared_bytes(const Stmt& kernel, const Dialect& dialect) {
 }
 
 std::string kernel_symbol(const std::string& name) {
-  std::string symbol;
-  for (char c : name) symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return "tw_" + symbol;
+  std::string symbol = "tw_";
+  for (unsigned char c : name) {  // no two names have one symbol
+    const bool is_plain = (std::isalnum(c) && c != 'Z') || c == '_';
+    symbol += is_plain ? std::string(1, static_cast<char>(c)) : fmt::format("Z{:02X}", c);
+  }
+  return symbol;
 }
 
 Result<std::string> write_kernels(const Ref<Module>& lowered, const Dialect& dialect) {

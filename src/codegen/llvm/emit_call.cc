@@ -200,9 +200,14 @@ llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic i
     case Intrinsic::k_fabs:
       return finish(magnitude());
     case Intrinsic::k_ldexp: {
-      if (args[1].dtype().is_float()) {
-        DataType integer = DataType::int_(32, type.lanes);
-        values[1] = convert(values[1], args[1].dtype().bits < 32 ? wide : args[1].dtype(), integer);
+      const DataType integer = DataType::int_(32, type.lanes), given = args[1].dtype();
+      if (given.is_float()) {
+        values[1] = convert(values[1], given.bits < 32 ? wide : given, integer);
+      } else if (given.bits > 32 || (given.is_uint() && given.bits == 32)) {  // saturates
+        const DataType real_number = DataType::float_(64, type.lanes);
+        values[1] = convert(convert(values[1], given, real_number), real_number, integer);
+      } else {
+        values[1] = convert(values[1], given, integer);
       }
       return finish(emit_libm("ldexp", wide, values));
     }

@@ -73,8 +73,9 @@ class OpenCl final : public Dialect {
   std::string infinity(DataType type) const override { return type.bits == 64 ? "((double)INFINITY)" : "INFINITY"; }
   std::string nan(DataType type) const override { return type.bits == 64 ? "((double)NAN)" : "NAN"; }
 
-  std::string reinterpret(DataType, DataType to, const std::string& value) const override {
-    return fmt::format("as_{}({})", type(to), value);
+  /// A choice between values of fewer than 32 bits is an int in C.
+  std::string reinterpret(DataType from, DataType to, const std::string& value) const override {
+    return fmt::format("as_{}(({})({}))", type(to), type(from), value);
   }
 
   std::string popcount(int, const std::string& value) const override { return fmt::format("popcount({})", value); }
