@@ -65,3 +65,23 @@ def test_the_same_store_runs_once() -> None:
     assert "T.unroll" not in script_after(program, "inject_virtual_threads", "opencl")
     rows = A[:, None] + np.arange(4, dtype="int32")
     agrees(program, "inject_virtual_threads", [A, A, 0 * rows], [A, A, rows], "opencl")
+
+
+def test_a_value_that_was_loaded_before_a_barrier_stays_the_same() -> None:
+    """The element that it was loaded from has another value behind the barrier."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), G: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for v in T.thread_binding(2, thread="vthread.x"):
+        for t in T.thread_binding(4, thread="threadIdx.x"):
+            x: T.int32 = G[v * 4 + t] * 2
+            G[v * 4 + t] = A[v * 4 + t]
+            T.evaluate(T.tvm_storage_sync("shared"))
+            B[v * 4 + t] = x + v
+""")
+    a, g, b = np.arange(8, dtype="int32"), np.arange(30, 38, dtype="int32"), np.zeros(8, "int32")
+    expected = 2 * g + np.repeat(np.arange(2, dtype="int32"), 4)
+    for target in ("opencl", "cuda"):
+        agrees(program, "inject_virtual_threads", [a, g, b], [a, a, expected], target)
+    tw.compile(program, target="opencl")(a, g, b)
+    np.testing.assert_array_equal(b, expected)

@@ -135,6 +135,15 @@ class VirtualThreads {
     return false;
   }
 
+  /// The statement with the value in memory of the virtual thread.
+  static Stmt in_memory(const LetStmt& let, SpanId span) {
+    Ref<Buffer> held = decl_buffer({i32(1)}, let.var.dtype(), let.var->name_hint, "local");
+    Stmt body = substitute(let.body, {{let.var, load(held, {i32(0)})}});
+    Stmt store = make<BufferStore>({held, let.value, {i32(0)}, {}}, span);
+    Stmt all = make<DeclBuffer>({held, seq({store, body})}, span);
+    return make<Allocate>({held->data, held->dtype, {i32(1)}, bool_imm(true), all, {}}, span);
+  }
+
   Stmt whole(const Stmt& s) {
     std::vector<Stmt> run;
     if (!has_barrier(s)) {
@@ -172,8 +181,12 @@ class VirtualThreads {
       }
       case Kind::kLetStmt: {
         const LetStmt& let = *s.as<LetStmt>();
-        // A value that differs is computed where it is used; it reads nothing that a barrier lets others change.
-        if (varies(let.value)) return whole(substitute(let.body, {{let.var, let.value}}));
+        // A value that differs is computed where it is used, unless it reads memory, which may change until then.
+        if (varies(let.value)) {
+          return whole(effect_of(let.value) == Effect::kPure || let.var.dtype().is_handle()
+                           ? substitute(let.body, {{let.var, let.value}})
+                           : in_memory(let, s.span()));
+        }
         return inside(s.borrow<LetStmt>());
       }
       case Kind::kAllocate: {
