@@ -184,3 +184,29 @@ def main(A: T.Buffer(({rows}, 64)), B: T.Buffer(({rows},))):
         b = np.zeros(rows, "float32")
         _core.interpret(module, "main", a.copy(), b)
         np.testing.assert_array_equal(b, a.sum(1), err_msg=stage)
+
+
+def test_memory_that_a_pointer_shows_is_in_use_while_the_pointer_is() -> None:
+    """The second buffer may not have the bytes of the first one."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "int32")):
+    for tx in T.thread_binding(32, thread="threadIdx.x"):
+        s = T.allocate([32], "int32", "shared")
+        S = T.Buffer((32,), "int32", data=s, scope="shared")
+        S[tx] = A[tx]
+        p: T.handle("int32", "shared") = T.address_of(S[4])
+        P = T.Buffer((28,), "int32", data=p, scope="shared")
+        q: T.handle("int32", "shared") = T.address_of(P[4])
+        Q = T.Buffer((24,), "int32", data=q, scope="shared")
+        u = T.allocate([32], "int32", "shared")
+        U = T.Buffer((32,), "int32", data=u, scope="shared")
+        U[tx] = 100
+        B[tx] = Q[(31 - tx) % 24] + U[31 - tx]
+""")
+    a, b = np.arange(32, dtype="int32"), np.zeros(32, "int32")
+    expected = a[8 + (31 - np.arange(32)) % 24] + 100
+    for target in ("interpreter", "opencl"):
+        b[:] = 0
+        tw.compile(program, target=target)(a, b)
+        np.testing.assert_array_equal(b, expected)

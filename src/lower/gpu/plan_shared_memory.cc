@@ -72,6 +72,11 @@ class Lifetimes {
           if (is_fragment_step(evaluate->value)) align_for_fragments(*evaluate->value.as<Call>());
           ++position_;
         },
+        [&](const Ref<LetStmt>& let, Visitor& v) {
+          v(let->value);
+          if (let->var.dtype().is_handle()) note_pointer(*let);
+          v(let->body);
+        },
         [&](const Ref<Var>& v, Visitor& walk) {
           if (walk.role() == Role::kChild) touch(v);
         },
@@ -100,6 +105,16 @@ class Lifetimes {
     tile.bytes = std::max<int64_t>(*count, 1) * allocate->dtype.bytes() * allocate->dtype.lanes;
     index_[allocate->buffer_var] = tiles_.size();
     tiles_.push_back(tile);
+  }
+
+  /// What is accessed through a pointer into a buffer, is an access of the buffer.
+  void note_pointer(const LetStmt& let) {
+    auto note = [&](const Ref<Var>& pointer) {
+      auto found = index_.find(pointer);
+      if (found != index_.end()) index_[let.var] = size_t{found->second};
+    };
+    visit(
+        let.value, [&](const Ref<Var>& v) { note(v); }, [&](const Ref<BufferLoad>& load) { note(load->buffer->data); });
   }
 
   void align_for_fragments(const Call& step) {
