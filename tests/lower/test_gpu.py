@@ -655,3 +655,29 @@ def main(A: T.Buffer((5, 32)), B: T.Buffer((32,))):
     a = numbers(5, 32)
     module = check_every_pass(tw.Schedule(program), [a, np.zeros(32, "float32")], [a.sum(0)[::-1]])
     check_barriers_are_needed(module, [a, np.zeros(32, "float32")], 2)
+
+
+@pytest.mark.parametrize("axis", ["threadIdx.x", "blockIdx.y"])
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_what_stands_beside_a_loop_without_iterations_runs(axis: str, n: int) -> None:
+    program = from_source(f"""
+@T.prim_func
+def main(a: T.handle, B: T.Buffer((4,), "int32")):
+    n = T.int32()
+    A = T.match_buffer(a, (4, n), "int32")
+    for x in T.thread_binding(4, thread="blockIdx.x"):
+        with T.block("B"):
+            vx = T.axis.spatial(4, x)
+            B[vx] = vx + 1
+        for y in T.thread_binding(n, thread="{axis}"):
+            with T.block("A"):
+                vx, vy = T.axis.remap("SS", [x, y])
+                A[vx, vy] = vx + vy * 4
+""")
+    rows = np.arange(4, dtype="int32")
+    expected = [rows[:, None] + 4 * np.arange(n, dtype="int32")[None, :], rows + 1]
+    check_every_pass(tw.Schedule(program), [np.zeros((4, n), "int32"), np.zeros(4, "int32")], expected)
+    arrays = [np.zeros((4, n), "int32"), np.zeros(4, "int32")]
+    tw.compile(program, target="opencl")(*arrays)
+    for found, wanted in zip(arrays, expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -47,6 +47,8 @@ struct Axis {
   Ref<For> loop;  ///< the first one that is bound to it
   Expr extent;
   Ref<Var> v;
+  /// That its loops have iterations, where it may have none and the kernel does something outside of them
+  Expr condition = bool_imm(true);
 
   const std::string& tag() const { return loop->thread_binding->thread_tag; }
   std::string described() const { return "loop '" + loop->loop_var->name_hint + "'"; }
@@ -64,6 +66,7 @@ class Kernel {
     });
     if (error_) return *error_;
     check_extents();
+    keep_others(root);
     order();
     Stmt body = without_loops(root);
     if (error_) return *error_;
@@ -134,6 +137,31 @@ class Kernel {
          "split the loops that are bound to threadIdx, and leave a part of each serial");
   }
 
+  /// Without an iteration of a loop there would be no threads, nor what they do outside of the loop: then one of them
+  /// is there, and does not run the loop.
+  void keep_others(const Ref<For>& root) {
+    for (Axis& axis : axes_) {
+      if (analyzer_.can_prove(gt(axis.extent, zero(axis.extent.dtype()))) || !does_more(root, axis.axis)) continue;
+      axis.condition = gt(axis.extent, zero(axis.extent.dtype()));
+      axis.extent = max(axis.extent, one(axis.extent.dtype()));
+    }
+  }
+
+  /// Whether a kernel changes memory outside of the loops over an axis.
+  static bool does_more(const Ref<For>& root, const ThreadAxis& axis) {
+    bool found = false;
+    visit(
+        root,
+        [&](const Ref<For>& loop, Visitor& v) {
+          if (!is_bound(*loop) || *analysis::thread_axis(*loop) != axis) v.descend(loop);
+        },
+        [&](const Ref<BufferStore>&) { found = true; },
+        [&](const Ref<Evaluate>& step) {
+          found |= !is_barrier(step) && effect_of(step->value) == Effect::kUpdateState;
+        });
+    return found;
+  }
+
   /// Blocks around threads, and z around y around x: neighbors along x are neighbors in memory most of the time.
   void order() {
     std::ranges::sort(axes_, [](const Axis& a, const Axis& b) {
@@ -154,7 +182,7 @@ class Kernel {
           Expr value = loop->min + cast(loop->loop_var.dtype(), axis.v);
           Stmt body = substitute(r(loop->body), {{loop->loop_var, value}});
           covered_.pop_back();
-          return body;
+          return is_true(axis.condition) ? body : Stmt(make<IfThenElse>({axis.condition, body, {}}, loop.span()));
         },
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
           check_result(let, let->value, is_true(one_thread("global")));
