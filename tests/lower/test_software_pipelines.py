@@ -752,3 +752,41 @@ def main(A: T.Buffer((16,)), B: T.Buffer((24,))):
         found = run(_core.lower(_core.as_module(program(distance)), "llvm")[0], a, b)
         np.testing.assert_array_equal(found[0], wanted_a)
         np.testing.assert_array_equal(found[1], wanted_b)
+
+
+@pytest.mark.parametrize("shift", [1, 5])
+def test_elements_of_other_threads_are_not_written_before_these_have_read_them(shift: int) -> None:
+    """`S[tx]` and `S[tx + 1]` differ for each thread, and are one element for two of them."""
+
+    def program(outside: str, inside: str) -> Any:
+        return from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((6, 32), "int32"), B: T.Buffer((6, 32), "int32")):
+    {outside}
+    for tx in T.thread_binding(32, thread="threadIdx.x"):
+        for k in T.serial(6, annotations={{{stages((0, 1))}}}):
+            with T.block("both"):
+                T.reads(A[k, 0:32])
+                T.writes(B[k, 0:32])
+                {inside}
+                with T.block("S"):
+                    T.reads(A[k, tx])
+                    T.writes(S[tx])
+                    S[tx] = A[k, tx]
+                with T.block("B"):
+                    T.where(tx + {shift} < 32)
+                    T.reads(S[tx + {shift}])
+                    T.writes(B[k, tx])
+                    B[k, tx] = S[tx + {shift}]
+""")
+
+    buffer = f'S = T.alloc_buffer(({32 + shift},), "int32", scope="shared")'
+    a, b = np.arange(6 * 32, dtype="int32").reshape(6, 32), np.zeros((6, 32), "int32")
+    expected = b.copy()
+    expected[:, : 32 - shift] = a[:, shift:]
+    agrees(program("", buffer), PASS, [a, b], [a, expected], "opencl")
+    tw.compile(program("", buffer), target="opencl")(a, b)
+    np.testing.assert_array_equal(b, expected)
+    with pytest.raises(tw.Error) as raised:
+        tw.compile(program(buffer, ""), target="opencl")
+    assert raised.value.code == "lower/pipeline-order"

@@ -123,12 +123,14 @@ class Injector {
   Result<Stmt> run(const Stmt& body) {
     Stmt result = rewrite(body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
       analyzer_.bind(loop->loop_var, loop->min, loop->extent);
+      if (is_bound(*loop)) threads_.push_back(loop);
       Ref<For> inner = r.descend(loop);
+      if (is_bound(*loop)) threads_.pop_back();
       if (error_) return inner;
-      auto plan = plan_pipeline(inner, analyzer_);
+      auto plan = plan_pipeline(inner, threads_, analyzer_);
       if (auto extent = const_int(inner->extent); !plan.ok() && extent && *extent <= 1) {
         inner = without_pipeline(inner);
-        plan = plan_pipeline(inner, analyzer_);
+        plan = plan_pipeline(inner, threads_, analyzer_);
       }
       if (!plan.ok()) {
         error_ = std::move(plan.error());
@@ -430,6 +432,7 @@ class Injector {
   Fragments fragments_;
   bool async_;
   arith::Analyzer analyzer_;
+  std::vector<Ref<For>> threads_;                   ///< loops around that are bound
   std::unordered_set<NodeRef> doubled_;             ///< pointers of buffers with several versions
   std::unordered_map<NodeRef, Versions> versions_;  ///< by data pointer
   std::vector<Event> events_;

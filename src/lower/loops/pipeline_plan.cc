@@ -5,12 +5,14 @@
 #include <set>
 #include <unordered_set>
 
+#include "analysis/threads.h"
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "support/ranges.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::lower {
 namespace {
@@ -86,7 +88,16 @@ using Regions = std::vector<Ref<BufferRegion>>;
 
 class PipelinePlanner {
  public:
-  PipelinePlanner(const Ref<For>& loop, arith::Analyzer& analyzer) : loop_(loop), analyzer_(analyzer) {}
+  PipelinePlanner(const Ref<For>& loop, const std::vector<Ref<For>>& threads, arith::Analyzer& analyzer)
+      : loop_(loop), analyzer_(analyzer) {
+    for (const Ref<For>& thread : threads) {
+      auto axis = analysis::thread_axis(*thread);
+      if (!axis || axis->level == ThreadAxis::Level::kBlock) continue;
+      Ref<Var> other = var(thread->loop_var->name_hint, thread->loop_var.dtype());
+      analyzer_.bind(other, thread->min, thread->extent);
+      threads_.push_back({*axis, thread->loop_var, other});
+    }
+  }
 
   Result<std::optional<PipelinePlan>> run() {
     PipelineBody body = PipelineBody::of(loop_);
@@ -205,12 +216,15 @@ class PipelinePlanner {
   bool may_meet(const BufferRegion& a, const BufferRegion& b, int64_t distance) {
     if (a.buffer->data != b.buffer->data) return false;
     if (a.buffer != b.buffer || a.region.size() != b.region.size()) return true;
-    const Expr later = loop_->loop_var + distance;
+    VarMap elsewhere = {{loop_->loop_var, loop_->loop_var + distance}};
+    for (const auto& [axis, thread, other] : threads_) {
+      if (memory_scope(a.buffer->scope()).is_shared_by(axis)) elsewhere[thread] = other;
+    }
     for (size_t d : indices_of(a.region)) {
       if (!is_fixed(*a.region[d]) || !is_fixed(*b.region[d])) continue;
       const Expr &start = a.region[d]->min, &extent = a.region[d]->extent;
-      const Expr other = substitute(b.region[d]->min, {{loop_->loop_var, later}});
-      const Expr size = substitute(b.region[d]->extent, {{loop_->loop_var, later}});
+      const Expr other = substitute(b.region[d]->min, elsewhere);
+      const Expr size = substitute(b.region[d]->extent, elsewhere);
       if (analyzer_.can_prove(le(start + extent, other)) || analyzer_.can_prove(le(other + size, start))) return false;
     }
     return true;
@@ -305,8 +319,15 @@ class PipelinePlanner {
   }
 
   static constexpr int64_t kMostStages = 64;
+  /// A loop over threads around, and another one of these threads.
+  struct Thread {
+    ThreadAxis axis;
+    Ref<Var> thread, other;
+  };
+
   const Ref<For>& loop_;
   arith::Analyzer& analyzer_;
+  std::vector<Thread> threads_;
   PipelinePlan plan_;
   int64_t last_ = 0;
   std::unordered_set<NodeRef> changed_;  ///< pointers to what the loop writes
@@ -350,8 +371,9 @@ bool PipelinePlan::uses_result(const PipelineStep& later, const PipelineStep& ea
          any_of(earlier.access.opaque, touches);
 }
 
-Result<std::optional<PipelinePlan>> plan_pipeline(const Ref<For>& loop, arith::Analyzer& analyzer) {
-  return PipelinePlanner(loop, analyzer).run();
+Result<std::optional<PipelinePlan>> plan_pipeline(const Ref<For>& loop, const std::vector<Ref<For>>& threads,
+                                                  arith::Analyzer& analyzer) {
+  return PipelinePlanner(loop, threads, analyzer).run();
 }
 
 }  // namespace tilewright::lower

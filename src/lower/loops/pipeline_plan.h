@@ -4,7 +4,7 @@
 // At time t, statement j runs its iteration t - stage(j); at one time, statements run by their order. Two iterations of
 // a buffer that each iteration has for itself may share memory if every access by the one comes before every access by
 // the other that it conflicts with. A buffer that iterations share keeps the order of all conflicting accesses, or the
-// pipeline is refused.
+// pipeline is refused. What threads share, any two of them may access: `S[tx]` and `S[tx + 1]` meet.
 #pragma once
 
 #include <optional>
@@ -51,6 +51,8 @@ struct PipelinePlan {
 
 /// Returns nothing for a loop without a pipeline. Codes of errors: lower/pipeline-list, lower/pipeline-loop,
 /// lower/pipeline-order.
-Result<std::optional<PipelinePlan>> plan_pipeline(const Ref<For>& loop, arith::Analyzer& analyzer);
+/// `threads`: the loops around that are bound to threads.
+Result<std::optional<PipelinePlan>> plan_pipeline(const Ref<For>& loop, const std::vector<Ref<For>>& threads,
+                                                  arith::Analyzer& analyzer);
 
 }  // namespace tilewright::lower
