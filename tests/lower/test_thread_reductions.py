@@ -246,3 +246,56 @@ def main(A: T.Buffer((3, 40), "int32"), B: T.Buffer((3, 2, 8), "int32")):
         found = np.zeros((3, 2, 8), "int32")
         tw.compile(program, target=target, schedule="as written")(a, found)
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("n", [0, 5])
+@pytest.mark.parametrize("form", ["serial", "condition", "outside"])
+def test_a_result_without_steps_keeps_its_value(form: str, n: int) -> None:
+    loops = {
+        "serial": "for k, j in T.grid(32, n):",
+        "condition": "for k in range(32):",
+        "outside": "for j, k in T.grid(n, 32):",
+    }[form]
+    axes = "vk = T.axis.reduce(T.min(n, 32), k)" if form == "condition" else "vj, vk = T.axis.remap('RR', [j, k])"
+    where = "T.where(k < n)" if form == "condition" else ""
+    index = "vk, 0" if form == "condition" else "vj, vk"
+    program = from_source(f"""
+@T.prim_func
+def main(a: T.handle, C: T.Buffer((4,), "int32")):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 32), "int32")
+    for i in T.thread_binding(4, thread="blockIdx.x"):
+        {loops}
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                {axes}
+                {where}
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + A[{index}]
+""")
+    sch = tw.Schedule(program)
+    sch.bind(next(each for each in sch.get_loops("C") if sch.get(each).loop_var.name == "k"), "threadIdx.x")
+    a, c = np.ones((n, 32), "int32"), np.full(4, 9, "int32")
+    tw.compile(sch, target="opencl")(a, c)
+    np.testing.assert_array_equal(c, np.full(4, 9 if n == 0 else n if form == "condition" else 32 * n))
+    assert tw.compile(sch, target="cuda").report["kernels"]
+
+
+@pytest.mark.parametrize("target", ["opencl", "cuda"])
+def test_a_reduction_over_no_threads_does_nothing(target: str) -> None:
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((4, 0), "int32"), C: T.Buffer((4,), "int32")):
+    for i in T.thread_binding(4, thread="blockIdx.x"):
+        for k in T.thread_binding(0, thread="threadIdx.x"):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + A[vi, vk]
+""")
+    kernel, c = tw.compile(program, target=target), np.full(4, 9, "int32")
+    if target == "opencl":
+        kernel(np.zeros((4, 0), "int32"), c)
+    np.testing.assert_array_equal(c, 9)

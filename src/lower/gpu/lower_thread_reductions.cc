@@ -32,6 +32,7 @@
 // If serial loops of the reduction enclose the threads, each iteration adds the result of its tree to C; the first
 // iteration initializes C. A block without an init, as one over the nonzeros of a row, adds that to the value of C.
 // Serial loops inside of the threads may be as long as data say.
+// A result without any step keeps its value.
 //
 // Needs      blocks with axes and inits; a reduction that find_reducer() or find_accumulation() recognizes
 // Ensures    no loop of a reduction is bound to threads: what cannot be put in this form is refused
@@ -42,6 +43,8 @@
 #include "analysis/block_access_region.h"
 #include "analysis/reducer.h"
 #include "analysis/threads.h"
+#include "arith/analyzer.h"
+#include "ir/annotations.h"
 #include "ir/build.h"
 #include "ir/conjunction.h"
 #include "ir/refuse_at.h"
@@ -163,6 +166,9 @@ class ThreadReductions {
     if (!found.reducer) {
       return refuse(nest, found.why_not, "use sch.rfactor, or leave the loop of the reduction serial");
     }
+    const bool has_steps =
+        none_of(nest.loops, [](const Ref<For>& loop) { return const_int(loop->extent).value_or(1) < 1; });
+    if (!has_steps) return nop();
     const analysis::Reducer& reducer = *found.reducer;
     using Tie = analysis::PairChoice::Tie;
     if (reducer.pairs && (reducer.pairs->tie == Tie::kFirst || reducer.pairs->tie == Tie::kLast)) {
@@ -216,8 +222,8 @@ class ThreadReductions {
       }
       others.push_back(loop);
     }
-    Stmt all =
-        build(nest, reducer, threads, others, {all_of(of_result), adds ? Expr() : all_of(first)}, original.span());
+    Stmt all = build(nest, reducer, threads, others,
+                     {all_of(of_result), adds ? Expr() : all_of(first), runs_at_all(nest)}, original.span());
     // Loops over threads are separate now, and shared memory is of one kernel.
     const bool is_in_kernel = any_of(around_, [](const auto& loop) { return is_bound(*loop); });
     return is_in_kernel ? all : bound_loop(var("block"), i32(1), "blockIdx.x", std::move(all), original.span());
@@ -240,9 +246,31 @@ class ThreadReductions {
     return all;
   }
 
-  /// Conditions for writing the result, and for initializing it: null for a result that has a value before.
+  /// Whether there is a step for an element of the result. If so, the first iterations of all loops of the reduction
+  /// are one, since they run the init; what adds to a value may as well add nothing.
+  Expr runs_at_all(const Nest& nest) const {
+    if (!nest.realize->block->init.defined() || has_init_without_steps(*nest.realize->block)) return bool_imm(true);
+    VarMap first;
+    for (const Ref<For>& loop : around_) {
+      if (is_reduction(nest, loop->loop_var)) first[loop->loop_var] = substitute(loop->min, first);
+    }
+    Expr runs = bool_imm(true);
+    for (const Ref<For>& loop : nest.loops) {
+      if (!const_int(loop->extent)) {
+        runs = logical_and(runs, gt(substitute(loop->extent, first), zero(loop->extent.dtype())));
+      }
+      first[loop->loop_var] = substitute(loop->min, first);
+    }
+    for (const Expr& condition : conjuncts(nest.realize->predicate)) {
+      if (uses_any(condition, nest.loops)) runs = logical_and(runs, substitute(condition, first));
+    }
+    return arith::Analyzer().simplify(runs);
+  }
+
+  /// Conditions for writing the result, and for initializing it: null for a result that has a value before. `runs`:
+  /// that there is anything to write.
   struct Conditions {
-    Expr writes, begins;
+    Expr writes, begins, runs;
   };
 
   /// Neighboring threads that combine their parts by shuffles, and their mask; count 1: none.
@@ -340,7 +368,8 @@ class ThreadReductions {
         write = seq({first, write});
       }
     }
-    return is_true(conditions.writes) ? write : make<IfThenElse>({conditions.writes, write, {}});
+    const Expr holds = logical_and(conditions.writes, conditions.runs);
+    return is_true(holds) ? write : make<IfThenElse>({holds, write, {}});
   }
 
   Stmt build(const Nest& nest, const analysis::Reducer& reducer, std::vector<Ref<For>> threads,
