@@ -264,7 +264,7 @@ def test_models_by_name(monkeypatch):
     with pytest.raises(tw.ArgumentError, match="no cost model of the kind 'tree'") as caught:
         cm.CostModel.create("tree")
     assert caught.value.code == "cost_model/kind"
-    monkeypatch.setattr(cm.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(cm.kinds.importlib.util, "find_spec", lambda name: None)
     with pytest.warns(UserWarning, match="xgboost is missing"):
         assert isinstance(cm.CostModel.create("xgb"), cm.AnalyticalModel)
 

@@ -77,7 +77,10 @@ def test_first_calls_of_four_threads(seed: int) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("package", ["kernel", "search", "task"])
+@pytest.mark.parametrize(
+    "package",
+    ["cost_model", "kernel", "meta_schedule.database", "meta_schedule.runner", "search", "sparse", "task"],
+)
 def test_packages_load_no_module_of_theirs(package: str) -> None:
     """While one thread loads a package, another one may load a module of it, which needs the package: each would wait
     for the other if the package needed the module, and Python ends one of the two with an error."""

@@ -18,22 +18,46 @@ A subclass defines four methods::
 
 from __future__ import annotations
 
-import importlib.util
-import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tilewright._core import AnalyticalModel, CostModel
-from tilewright.cost_model.mlp_model import (
-    MLPModel,
-    SegmentSumMLPConfig,
-    SegmentSumMLPTrainer,
-    TrainerConfig,
-)
-from tilewright.cost_model.random_model import RandomModel
-from tilewright.cost_model.warm_start import warm_start
-from tilewright.cost_model.xgb_model import ResidualModel, XGBConfig, XGBModel
-from tilewright.support import limits
-from tilewright.support.user_lines import users_level
+from tilewright.support.lazy_names import lazy
+
+if TYPE_CHECKING:
+    from tilewright.cost_model.kinds import create
+    from tilewright.cost_model.mlp_model import (
+        MLPModel,
+        SegmentSumMLPConfig,
+        SegmentSumMLPTrainer,
+        TrainerConfig,
+    )
+    from tilewright.cost_model.random_model import RandomModel
+    from tilewright.cost_model.warm_starts import warm_start
+    from tilewright.cost_model.xgb_model import ResidualModel, XGBConfig, XGBModel
+
+#: public name -> the module of this package that defines it
+_NAMES = {
+    "MLPModel": "mlp_model",
+    "SegmentSumMLPConfig": "mlp_model",
+    "SegmentSumMLPTrainer": "mlp_model",
+    "TrainerConfig": "mlp_model",
+    "RandomModel": "random_model",
+    "warm_start": "warm_starts",
+    "ResidualModel": "xgb_model",
+    "XGBConfig": "xgb_model",
+    "XGBModel": "xgb_model",
+    "create": "kinds",
+}
+_MODULES = {
+    "feature_extractor",
+    "features_of",
+    "kinds",
+    "mlp_model",
+    "pack_sum",
+    "random_model",
+    "warm_starts",
+    "xgb_model",
+}
 
 __all__ = [
     "AnalyticalModel",
@@ -52,29 +76,4 @@ __all__ = [
 ]
 
 PyCostModel = CostModel
-
-_KINDS: dict[str, Any] = {
-    "xgb": XGBModel,
-    "mlp": MLPModel,
-    "random": RandomModel,
-    "analytical": AnalyticalModel,
-    "residual": ResidualModel,
-}
-
-
-def create(kind: str, *args: Any, **kwargs: Any) -> CostModel | None:
-    """A model by name: "xgb", "mlp", "random", "analytical", "residual"; "none" gives None.
-
-    Without the package ``xgboost`` the models that learn with it become :class:`AnalyticalModel`, with a warning.
-    """
-    if kind == "none":
-        return None
-    made = limits.of_kind("cost model", kind, {**_KINDS, "none": None}, "cost_model/kind")
-    if kind in ("xgb", "residual") and importlib.util.find_spec("xgboost") is None:
-        warnings.warn(
-            "the package xgboost is missing: the analytical model is used instead (pip install xgboost-cpu)",
-            stacklevel=users_level(),
-        )
-        return AnalyticalModel()
-    model: CostModel = made(*args, **kwargs)
-    return model
+__getattr__ = lazy(__name__, _NAMES, _MODULES)

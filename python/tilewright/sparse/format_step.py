@@ -12,7 +12,7 @@ from tilewright.sparse.conversion import convert_structure
 from tilewright.sparse.decompose import DecomposedProgram, decompose_format
 from tilewright.sparse.format_rule import Nonzeros
 from tilewright.sparse.templates import rules_of_step
-from tilewright.task.conversions import Point, set_conversion
+from tilewright.task.conversions import Point
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -213,6 +213,6 @@ def _formats(before: Schedule, after: Schedule, at: int, name: str) -> Iterator[
     yield _FormatStep(at, func, program, parameters[: len(program.tensor.axes)])
 
 
-def install() -> None:
-    """Register the conversion of steps ``decompose_format``."""
-    set_conversion("DecomposeFormat", lambda *args: list(_formats(*args)))
+def conversions_of_step(before: Schedule, after: Schedule, at: int, name: str) -> list[_FormatStep]:
+    """Return the conversions of a function's parameters by a step ``decompose_format``."""
+    return list(_formats(before, after, at, name))

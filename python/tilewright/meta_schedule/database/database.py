@@ -6,7 +6,7 @@ import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from tilewright import _core, ir
 from tilewright.database.records import as_named_in
@@ -44,8 +44,12 @@ class Database(ABC):
     Subclasses define the first six methods. Queries are for records of a program on a target.
     """
 
-    #: set where all kinds are known: ``kinds.py``
-    create: ClassVar[Callable[..., Database]]
+    @staticmethod
+    def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Database:
+        """Return a database of a kind, see :func:`tilewright.meta_schedule.database.create`."""
+        from tilewright.meta_schedule.database.kinds import create
+
+        return create(kind, *args, **kwargs)
 
     def __init__(self, module_equality: str = "structural") -> None:
         self.module_equality = module_equality_of(module_equality).name
@@ -180,6 +184,9 @@ class Database(ABC):
     def current() -> Database | None:
         """Return the innermost database whose ``with`` block this thread is in."""
         return _stack()[-1] if _stack() else None
+
+
+PyDatabase = Database
 
 
 def equality_of(database: Database) -> ModuleEquality:

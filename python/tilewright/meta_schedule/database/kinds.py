@@ -61,9 +61,6 @@ def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Database:
     )
 
 
-Database.create = create
-
-
 def database_in(folder: str | os.PathLike[str], *, module_equality: str = "structural") -> Database:
     """Open the database in the folder of a session: the two files of a :class:`JSONDatabase`, or the file of a
     :class:`SQLiteDatabase`; if there are both, the one that was written last.

@@ -29,6 +29,3 @@ def create(kind: Runner | str = "local", *args: Any, **kwargs: Any) -> Runner:
     if kind == "local":
         kwargs.pop("max_workers", None)  # one kernel at a time, since concurrent ones disturb each other
     return made(*args, **kwargs)
-
-
-Runner.create = create

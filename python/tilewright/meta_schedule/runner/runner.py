@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright.database.origins import Origin
 from tilewright.meta_schedule.arg_info import ArgInfo
@@ -14,6 +14,8 @@ from tilewright.support.wrong_arguments import explained
 
 __all__ = [
     "EvaluatorConfig",
+    "PyRunner",
+    "PyRunnerFuture",
     "Runner",
     "RunnerFuture",
     "RunnerInput",
@@ -82,5 +84,13 @@ class Runner(ABC):
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
         """Return one future for each input, in order; errors are part of the results."""
 
-    #: set where all kinds are known: ``kinds.py``
-    create: ClassVar[Callable[..., Runner]]
+    @staticmethod
+    def create(kind: Runner | str = "local", *args: Any, **kwargs: Any) -> Runner:
+        """Return the runner of a kind, see :func:`tilewright.meta_schedule.runner.create`."""
+        from tilewright.meta_schedule.runner.kinds import create
+
+        return create(kind, *args, **kwargs)
+
+
+PyRunner = Runner
+PyRunnerFuture = RunnerFuture
