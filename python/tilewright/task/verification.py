@@ -26,7 +26,7 @@ from tilewright.task.reference import (
     with_hint_on_inputs,
 )
 from tilewright.task.specialize import specialize
-from tilewright.task.task import Task, array_labels_of, by_buffer, check_inputs, check_value, task_of
+from tilewright.task.task import Parameter, Task, array_labels_of, by_buffer, check_inputs, check_value, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -462,10 +462,17 @@ def _compare(
         dtype = numpy_dtype(parameter.dtype)
         want, got = np.array([k[1] for k in known], dtype), np.array([k[2] for k in known], dtype)
         if problem := difference(parameter.name, parameter.dtype, want, got, task.reduction_length):
-            different = next(at for at, w, g in known if w != g)
+            different = next(known[i][0] for i in range(len(known)) if _is_wrong(parameter, want, got, i, task))
             return _Compared(f"{problem} (counting the sampled results, of which {list(different)} differs)")
         count += len(known)
     return _Compared(None, count)
+
+
+def _is_wrong(parameter: Parameter, want: NDArray[Any], got: NDArray[Any], element: int, task: Task) -> bool:
+    """Whether an element differs by more than is allowed among these results."""
+    one = want.copy()
+    one[element] = got[element]
+    return bool(difference(parameter.name, parameter.dtype, want, one, task.reduction_length))
 
 
 def _blamed(
