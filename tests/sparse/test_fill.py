@@ -117,6 +117,45 @@ def test_gather(dtype: str, index_dtype: str) -> None:
             assert stored.tobytes() == expected.tobytes()
 
 
+class Shift:
+    """An index map in which rows begin with empty positions."""
+
+    def __init__(self, by: int) -> None:
+        self.by = by
+
+    def __call__(self, z: Any) -> Any:
+        return z.row, (z.place + self.by, z.column)
+
+    def method(self, z: Any) -> Any:
+        return self(z)
+
+
+SHIFT = [0]
+
+
+def shift_of_a_list(z: Any) -> Any:
+    return z.row, (z.place + SHIFT[0], z.column)
+
+
+def shifted(by: int) -> Any:
+    def index_map(z: Any, *, by: int = by) -> Any:
+        return z.row, (z.place + by, z.column)
+
+    return index_map
+
+
+@pytest.mark.parametrize("kind", ["object", "method", "list", "keyword"])
+def test_maps_that_change_between_conversions(kind: str) -> None:
+    shift = Shift(0)
+    for by in (1, 2, 3, 1, 0, 1):
+        shift.by = SHIFT[0] = by
+        maps = {"object": shift, "method": shift.method, "list": shift_of_a_list, "keyword": shifted(by)}
+        rule = one((dense("I", 2), varied("J")), maps[kind])
+        coordinates = np.array([0, 0, 1], "int32"), np.array([0, 2, 1], "int32")
+        (part,) = convert_structure([rule], (2, 3), coordinates).parts
+        assert part.source.tolist() == [*by * [-1], 0, 1, *by * [-1], 2]
+
+
 def test_freed_arrays_leave_their_memory_to_later_ones() -> None:
     count = 1 << 18
     with kept_array_memory():

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -257,15 +257,17 @@ def by_rows_of(rule: FormatRewriteRule, shape: Sequence[int]) -> ByRows:
     if made_of is rule.index_map:
         return ByRows(rule, shape)
     key = (made_of, rule.axes, tuple(shape))
-    if key not in _known:
+    found = _known.get(key)
+    if found is None:
         if len(_known) >= MOST_KNOWN:
             _known.clear()
         try:
-            _known[key] = ByRows(rule, shape)
+            found = ByRows(rule, shape)
         except NotByRows as error:
-            _known[key] = str(error)
+            found = str(error)
+        _known[key] = found  # other threads may have cleared it
     # An exception that is kept would keep the arrays of all callers that it has passed.
-    if isinstance(found := _known[key], str):
+    if isinstance(found, str):
         raise NotByRows(found)
     return found
 
@@ -373,15 +375,20 @@ def _of_rows(ranks: list[Array], rows: Array | None, dtype: Any) -> list[Array]:
     return [np.zeros(0, dtype) if rows is None else rows, table.astype(dtype, copy=False)]
 
 
-#: kernels by what their index maps are made of; maps that hold other things than numbers are compiled each time
+#: kernels by what their index maps are made of; of maps that hold other things than numbers, which may change, by their
+#: programs
 _kernels: dict[Any, Kernel] = {}
 
 
 def _kernel_of(program: Any, by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> Kernel:
-    kinds = tuple(axis.kind for axis in by_rows.rule.axes)
-    key = (program, _made_of(by_rows.rule.index_map), kinds, by_rows.inner_extents(), num_ranks, dtype, is_ordered)
+    kinds, made_of = tuple(axis.kind for axis in by_rows.rule.axes), _made_of(by_rows.rule.index_map)
+    key: Any = (program, made_of, kinds, by_rows.inner_extents(), num_ranks, dtype, is_ordered)
+    made = None
+    if made_of is by_rows.rule.index_map:
+        made = program(by_rows, num_ranks, dtype, is_ordered)
+        key = _core.structural_hash(made)
     if key not in _kernels:
-        _kernels[key] = _compiled(program(by_rows, num_ranks, dtype, is_ordered))
+        _kernels[key] = _compiled(made or program(by_rows, num_ranks, dtype, is_ordered))
     return _kernels[key]
 
 
@@ -398,18 +405,19 @@ def gather_kernel(dtype: str, index_dtype: str) -> Kernel:
 
 
 def _made_of(function: Any) -> Any:
-    """Code, and values that it refers to: equal for functions that compute the same. Functions with values that cannot
-    be compared are equal to themselves only."""
-    code = getattr(function, "__code__", None)
-    if code is None:
+    """Return the code of a function, and the values that it refers to: equal for functions that compute the same. A
+    function with other values than numbers and texts is returned itself."""
+    if not isinstance(function, FunctionType):  # methods and other callables may depend on what they are bound to
         return function
+    code = function.__code__
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     names = _names_in(code)
-    used = [function.__globals__[name] for name in sorted(names) if name in function.__globals__]
-    values = [*cells, *used, *(function.__defaults__ or ())]
+    used = {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
+    keywords = function.__kwdefaults__ or {}
+    values = [*cells, *used.values(), *keywords.values(), *(function.__defaults__ or ())]
     if not all(isinstance(value, int | str | float | None) for value in values):
         return function
-    return code, tuple(values)
+    return code, (*used,), (*keywords,), tuple((type(value), value) for value in values)
 
 
 def _names_in(code: CodeType) -> set[str]:
