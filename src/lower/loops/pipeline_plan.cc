@@ -227,14 +227,14 @@ class PipelinePlanner {
       const Expr other = substitute(b.region[d]->min, elsewhere);
       const Expr size = substitute(b.region[d]->extent, elsewhere);
       if (analyzer_.can_prove(le(start + extent, other)) || analyzer_.can_prove(le(other + size, start))) return false;
-      if (lie_between(other - start, extent, size)) return false;
+      if (are_between(other - start, extent, size)) return false;
     }
     return true;
   }
 
-  /// Whether `size` elements at any of the distances lie between pieces of `extent` elements, as rows of other threads
-  /// do: 8 * (ty - tx) + 1.
-  bool lie_between(const Expr& distance, const Expr& extent, const Expr& size) {
+  /// Whether `size` elements at any of the distances are outside of all ranges of `extent` elements, which repeat, as
+  /// rows of other threads do: 8 * (ty - tx) + 1.
+  bool are_between(const Expr& distance, const Expr& extent, const Expr& size) {
     const arith::ModularSet at = analyzer_.modular_set(analyzer_.simplify(distance));
     auto first = const_int(extent), second = const_int(size);
     if (!first || !second || at.coeff < 1) return false;

@@ -47,7 +47,7 @@ class Database(ABC):
     @staticmethod
     def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Database:
         """Return a database of a kind, see :func:`tilewright.meta_schedule.database.create`."""
-        from tilewright.meta_schedule.database.kinds import create
+        from tilewright.meta_schedule.database import create
 
         return create(kind, *args, **kwargs)
 
