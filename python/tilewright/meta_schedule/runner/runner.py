@@ -87,7 +87,7 @@ class Runner(ABC):
     @staticmethod
     def create(kind: Runner | str = "local", *args: Any, **kwargs: Any) -> Runner:
         """Return the runner of a kind, see :func:`tilewright.meta_schedule.runner.create`."""
-        from tilewright.meta_schedule.runner.kinds import create
+        from tilewright.meta_schedule.runner import create
 
         return create(kind, *args, **kwargs)
 
