@@ -77,6 +77,15 @@ class Matrix:
         self._is_constant = not is_writable(values)
         self.values = read_only(values)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled and copied: without conversions, whose arrays share memory with one another."""
+        return {"structure": self.structure, "values": self.values, "_is_constant": self._is_constant}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.structure, self.values = state["structure"], read_only(state["values"])
+        self._is_constant = state["_is_constant"]
+        self._converted, self._costs, self._products, self._spmv_seconds = {}, {}, 0, 0.0
+
     @property
     def shape(self) -> tuple[int, int]:
         """Return rows and columns."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: how nonzeros are found: by rows, by columns, by rows of dense blocks, or one by one
 Kind = Literal["csr", "csc", "bsr", "coo"]
 KINDS = ("csr", "csc", "bsr", "coo")
+#: the arrays of a structure
+_ARRAYS = ("indices", "indptr", "rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +66,19 @@ class Structure:
         start = time.perf_counter()
         _validate(self)
         object.__setattr__(self, "validation_seconds", time.perf_counter() - start)
-        for name in ("indices", "indptr", "rows"):
+        for name in _ARRAYS:
             if (array := getattr(self, name)) is not None:
                 object.__setattr__(self, name, read_only(array))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled and copied: without conversions."""
+        return {**self.__dict__, "_formats": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in _ARRAYS:
+            if (array := state[name]) is not None:
+                self.__dict__[name] = read_only(array)
 
     @property
     def nnz(self) -> int:

@@ -83,9 +83,10 @@ def recorded_format(func: ir.PrimFunc, database: Any, target: TargetLike = "nati
             ("database/no-record").
     """
     limits.kind("database", database, str | os.PathLike, PLACES)
-    found = recorded_formats(read_database(database), func, target)
+    store = read_database(database)
+    found = recorded_formats(store, func, target)
     if not found:
-        message = f"{database} holds no record of this program in any format for {_core.Target(target)}"
+        message = f"{store.path} holds no record of this program in any format for {_core.Target(target)}"
         raise ResourceError.of(
             "database/no-record", message, "tune it by a space with sch.decompose_format, and database="
         )
