@@ -38,7 +38,7 @@ def run() -> int | str | None:
 
 
 def main() -> None:
-    """Run the command; it ends without a traceback even if its output cannot be written."""
+    """Run the command line. If the output cannot be written, exit with an error and no traceback."""
     open_closed_streams()
     try:
         status = run()

@@ -232,8 +232,7 @@ std::optional<arith::Box> produced_over_axes(const BlockRealize& realize, const 
     bool whole = arith::proves_subset(arith::IntSet::of_range(axis->dom), reached, analyzer);
     if (!reached.is_bounded() || (is_reduction_axis(axis) && !whole)) return std::nullopt;
     // If a condition leaves no value of the axis, nothing is reached. A region without the axis does not show that.
-    const bool shows = std::any_of(write->region.begin(), write->region.end(),
-                                   [&](const Ref<Range>& r) { return uses_var(r->min, axis->var); });
+    const bool shows = any_of(write->region, [&](const Ref<Range>& r) { return uses_var(r->min, axis->var); });
     if (!shows && !is_true(realize.predicate) && !analyzer.can_prove(le(reached.min, reached.max))) return std::nullopt;
     axes.emplace_back(axis->var, range(reached.min, analyzer.simplify(reached.max - reached.min + 1)));
   }

@@ -146,7 +146,7 @@ std::optional<OwnPart> own_part(const arith::Region& region, size_t dim, const a
     for (size_t d = 0; d < region.size(); ++d) {
       if (d != dim && (uses_var(region[d]->min, v) || uses_var(region[d]->extent, v))) return false;
     }
-    return std::none_of(inputs.begin(), inputs.end(), [&](const auto& other) { return uses_var(other.second, v); });
+    return none_of(inputs, [&](const auto& other) { return uses_var(other.second, v); });
   };
   OwnPart part;
   VarMap none;
@@ -198,7 +198,7 @@ std::optional<Straightened> straightened(const arith::Region& region, size_t dim
     }
     return false;
   };
-  const auto solved = std::find_if(part->inputs.begin(), part->inputs.end(), is_solved);
+  const auto solved = find_if(part->inputs, is_solved);
   if (solved == part->inputs.end()) return std::nullopt;
   const Ref<Var>& loop_var = solved->first;
   const Ref<Var> sum = var(loop_var->name_hint, dtype);

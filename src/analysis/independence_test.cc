@@ -11,6 +11,7 @@
 #include "arith/test_evaluator.h"
 #include "ir/build.h"
 #include "schedule/test_programs.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -93,7 +94,7 @@ class IndependenceTest : public testing::Test {
         }
       }
     }
-    return std::any_of(writers.begin(), writers.end(), [&](const auto& w) { return users[w.first].size() > 1; });
+    return any_of(writers, [&](const auto& w) { return users[w.first].size() > 1; });
   }
 
   /// The memory afterwards: each element holds the number that its first value had.

@@ -433,8 +433,7 @@ class OwnElements {
   OwnElements(const Loops& loops, const Ref<For>& loop) : loops_(loops), loop_(loop) {}
 
   void look(const Access& access) {
-    bool below = std::any_of(access.around.begin(), access.around.end(),
-                             [&](const Surrounding& s) { return s.node.as<For>() == loop_.operator->(); });
+    bool below = any_of(access.around, [&](const Surrounding& s) { return s.node.as<For>() == loop_.operator->(); });
     // Accesses through a view are reported separately.
     if (!below || !why.empty() || access.form == Access::Form::kView) return;
     Ref<Buffer> buffer = access.named.defined() ? access.region()->buffer : Ref<Buffer>();

@@ -9,6 +9,7 @@
 
 #include "ir/build.h"
 #include "schedule/test_programs.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -55,8 +56,7 @@ TEST(Scope, DependencesAreThoseOfAllPairs) {
     EXPECT_EQ(scope.bare_statement(), nullptr);
 
     auto meets = [](const auto& a, const auto& b) {
-      return std::any_of(a.begin(), a.end(),
-                         [&](const auto& x) { return std::find(b.begin(), b.end(), x) != b.end(); });
+      return any_of(a, [&](const auto& x) { return std::find(b.begin(), b.end(), x) != b.end(); });
     };
     std::set<std::tuple<int, int, DependenceKind>> expected, found;
     for (int dst = 0; dst < static_cast<int>(plans.size()); ++dst) {
@@ -80,8 +80,7 @@ TEST(Scope, DependencesAreThoseOfAllPairs) {
       EXPECT_EQ(scope.producers(at), from) << round;
       EXPECT_EQ(scope.child(scope.children()[at]->block->id.value), at);
       const auto& writes = plans[at].writes;
-      EXPECT_EQ(scope.is_output(at),
-                std::any_of(writes.begin(), writes.end(), [&](const auto& b) { return b != own; }));
+      EXPECT_EQ(scope.is_output(at), any_of(writes, [&](const auto& b) { return b != own; }));
     }
     for (const Ref<Buffer>& b : buffers) {
       std::vector<int> readers, writers;

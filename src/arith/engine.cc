@@ -344,7 +344,7 @@ void Engine::learn_residue(const Expr& a, const Expr& b) {
   if (!mod) return;
   auto divisor = const_int(mod->b), rest = const_int(b);
   if (!divisor || *divisor <= 1 || !rest) return;
-  // Record the residue of the terms without the constant: later queries look it up for any constant.
+  // Store the residue of the sum without its constant term, so that a lookup finds it for each constant term.
   Linear value = flat(mod->a);
   if (value.bad) return;
   int64_t base = floor_mod(floor_mod(*rest, *divisor) - floor_mod(value.constant, *divisor), *divisor);

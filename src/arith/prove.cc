@@ -61,7 +61,7 @@ bool Engine::search(const Linear& goal, int depth, int& budget) {
     return next;
   };
   // A goal with products has more derivations than the budget allows: try stated facts first.
-  if (std::any_of(goal.terms.begin(), goal.terms.end(), [](const Term& t) { return t.atom.is<Mul>(); })) {
+  if (any_of(goal.terms, [](const Term& t) { return t.atom.is<Mul>(); })) {
     for (const Term& term : goal.terms) {
       auto settles_at_once = [&](const Linear& fact) {
         auto next = without(term, fact);

@@ -5,6 +5,7 @@
 
 #include "arith/analyzer.h"
 #include "arith/test_evaluator.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -131,9 +132,8 @@ TEST_F(Quotients, NoValueIsOutside) {
         for (int64_t x = -12; x <= 24; ++x) {
           for (int64_t y = 0; y <= 9; y += 3) {
             const Env point{{n, a}, {m, b}, {f, x}, {g, y}};
-            const bool holds = std::all_of(known.begin(), known.end(), [&](const Expr& condition) {
-              return evaluate(condition, point).value_or(0) != 0;
-            });
+            const bool holds =
+                all_of(known, [&](const Expr& condition) { return evaluate(condition, point).value_or(0) != 0; });
             auto value = evaluate(quotient, point);
             if (!holds || !value) continue;
             ++values;

@@ -1,4 +1,4 @@
-// Memory of arrays that is kept warm: blocks are reused after they are freed instead of returned to the system.
+// Memory of arrays that is reused: freed blocks are not returned to the system.
 //
 // The first access to a page costs more than several passes over it: the system interrupts the program, and clears the
 // page. malloc() returns large blocks to the system as soon as they are freed, so a computation that makes arrays again

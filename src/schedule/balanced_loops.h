@@ -3,8 +3,8 @@
 //
 //   for i in T.parallel(8, annotations={"balanced_by": [P.data, 9]}): ...
 //
-// An annotation of a loop is no access of a block. So a step that takes P away, or moves what fills it below the loop,
-// does not see from accesses alone that the loop still needs it.
+// An annotation of a loop is not an access of a block. A step that removes P, or moves the block that writes P into the
+// loop, does not find in the accesses that the loop still reads P.
 #pragma once
 
 #include "schedule/state.h"

@@ -1,4 +1,4 @@
-// Bounds of loops that a step would have evaluated where the program does not.
+// Loop bounds that a step would evaluate although the program does not evaluate them.
 //
 //   for k in range(n):              sch.reorder(i, k)     for i in range(24 // n):
 //     for i in range(24 // n):                              for k in range(n):
@@ -13,8 +13,8 @@
 
 namespace tilewright::schedule {
 
-/// Whether one of the values may fail (analysis/divisors.h) where one of the loops `outer`, in which it is evaluated
-/// now, may have no iteration. The analyzer knows what the value stays inside of.
+/// Whether evaluating one of the values outside of the loops `outer` may fail (analysis/divisors.h): a loop may have no
+/// iterations, so that the program does not evaluate the value. The analyzer has the facts of the remaining loops.
 bool may_fail_outside(const std::vector<Expr>& values, const analysis::Tree& tree, const std::vector<int>& outer,
                       arith::Analyzer& analyzer);
 

@@ -42,8 +42,8 @@ VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::ve
 /// where all blocks that write it, be they opaque, have run for good before.
 std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block);
 
-/// Refuses a value that becomes part of an index, a loop bound or a binding of the consumer and might overflow there.
-/// Data wrap where `made` stores the value, but index arithmetic must not (docs/meaning.md).
+/// Refuses to inline a value into an index, a loop bound or an axis binding of the consumer if it may overflow. Stored
+/// data wrap around on overflow, but index arithmetic must not overflow (docs/meaning.md).
 Status check_wraps_nowhere(const Place& producer, const Assignment& made, int consumer, const char* code);
 
 /// The copying block, where data selects what is copied: that data is read too.

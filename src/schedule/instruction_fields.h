@@ -50,7 +50,7 @@ struct TouchedBuffer {
 struct IndexFunction {
   NodeRef map;
 };
-/// Value of padding elements: a number, an expression, or a function of their indices.
+/// The value that padding elements are set to: a number, an expression, or an IndexMap from their indices to the value.
 struct PadValue {
   std::variant<None, int64_t, double, NodeRef> value;
 };

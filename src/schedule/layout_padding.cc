@@ -51,7 +51,8 @@ Ref<IterVar> spatial_axis(const Ref<Var>& loop_var, const Expr& extent) {
   return make<IterVar>({range_of(cast(axis.dtype(), extent)), axis, IterType::kDataPar, ""});
 }
 
-/// Returns a nest over the elements of the new buffer with one block in it; `where` gets the loops' variables.
+/// Returns a loop nest over the elements of the padded buffer that contains one block. `where(loops)` returns the
+/// block's predicate for these loop variables.
 template <class Where, class Body>
 Stmt element_block(const PaddedLayout& layout, const std::string& name, Where&& where, Body&& body) {
   Elements elements(layout);

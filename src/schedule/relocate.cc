@@ -441,7 +441,7 @@ class Nest {
   void add_axes(const std::vector<Ref<IterVar>>& axes, const AxisSets& wanted, const std::vector<IntSet>& bound) {
     auto depends = [&](const IntSet& set) {
       return set.is_bounded() && uses_any_var(set.min + set.max, [&](const Ref<Var>& v) {
-               return std::any_of(axes.begin(), axes.end(), [&](const Ref<IterVar>& a) { return a->var == v; });
+               return any_of(axes, [&](const Ref<IterVar>& a) { return a->var == v; });
              });
     };
     for (size_t i = 0; i < axes.size(); ++i) {

@@ -106,8 +106,7 @@ Lowering::Element Lowering::locate(const Ref<Buffer>& buffer, const std::vector<
   }
   // The condition of an axis includes that of its parent, so conditions of the last axes suffice.
   for (size_t i = 0; i < axes.size(); ++i) {
-    const bool has_child =
-        std::any_of(axes.begin(), axes.end(), [&](const Ref<Axis>& a) { return a->parent == axes[i]; });
+    const bool has_child = any_of(axes, [&](const Ref<Axis>& a) { return a->parent == axes[i]; });
     if (!has_child) element.present = both(element.present, conditions[i]);
   }
   return element;
@@ -169,7 +168,7 @@ bool Lowering::is_known_at_entry(const Expr& extent) const {
   visit(
       substitute(extent, lets_from(0)),
       [&](const Ref<Var>& v) {
-        is_known &= !any_of(nest_.frames, [&](const Frame& frame) { return frame.counter() == v; });
+        is_known &= none_of(nest_.frames, [&](const Frame& frame) { return frame.counter() == v; });
       },
       [&](const Ref<BufferLoad>& load, Visitor& walk) {
         is_known &= !written_by_function_.contains(load->buffer->data.get()) && !is_contained(allocated_, load->buffer);

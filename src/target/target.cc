@@ -276,7 +276,7 @@ Status check_triple(const std::string& triple, const Target& target) {
                         "there is for x86_64-linux-gnu and aarch64-linux-gnu");
 }
 
-/// Derives the options that follow from the processor and its instruction sets.
+/// Returns the CPU target for the options: fills in the processor's features and the defaults that depend on them.
 Result<Target> resolve_cpu(const Options& options) {
   bool native = options.native || options.cpu == "native";
   Target target = native ? Target::host() : Target{};

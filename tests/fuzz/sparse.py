@@ -218,8 +218,11 @@ class Drawing:
         return lines
 
     def lookup(self, order: list[Axis], variables: dict[str, str]) -> tuple[list[str], str]:
-        """Conditions around a statement, and a factor: an element whose index is read from a table. Reading the table
-        is within bounds only where the first condition holds, and the element exists only where the second holds."""
+        """Return conditions to put around a statement, and a factor to multiply its value by.
+
+        The factor is a tensor element whose index is loaded from a table. The load from the table is within bounds only
+        if the first condition holds; the index is valid only if the second holds.
+        """
         roots = [a for a in order if a.parent is None and a.length > 1]
         tensors = [t for t in self.tensors if t.name[0] == "B" and any(a.length for a in t.axes)]
         if not roots or not tensors or self.lookups.random() < 0.8:

@@ -1,6 +1,5 @@
-"""Functions that run on a worker. Each takes bytes and returns bytes: whatever happens is data, and nothing is
-unpickled
-by a session. Build and measure are tasks of their own, so objects go from worker to worker without the session.
+"""Functions that run on a worker. Each takes bytes and returns bytes: errors are returned as data, and a session
+unpickles nothing. Build and measure are tasks of their own, so objects go from worker to worker without the session.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _KINDS: dict[str, Any] = {
 
 
 def create(kind: str, *args: Any, **kwargs: Any) -> CostModel | None:
-    """A model by name: "xgb", "mlp", "random", "analytical", "residual"; "none" gives None.
+    """Return a model by name: "xgb", "mlp", "random", "analytical" or "residual"; None for "none".
 
     Without the package ``xgboost`` the models that learn with it become :class:`AnalyticalModel`, with a warning.
     """

@@ -131,7 +131,7 @@ def sizes_text(task: Task) -> str:
 
 
 def is_cold(workload: _core.Workload) -> bool:
-    """Whether the caches hold other data before each call of a workload."""
+    """Whether a workload is measured with cold caches: they are evicted before each call."""
     return _COLD in workload.sizes
 
 

@@ -292,7 +292,7 @@ class Kernel(_core.KernelBase):
         Args:
             args: As for a call; outputs are overwritten.
             threads: Number of threads that parallel loops may use.
-            cold: Whether the caches hold other data before each call.
+            cold: Whether to evict the caches before each call.
 
         Returns:
             Median and quartiles of the seconds of a call without Python overhead, GFLOP/s, GB/s, and the fraction of

@@ -1,4 +1,4 @@
-"""Report errors in a script as a ScriptError that points into the user's own text."""
+"""Convert errors raised while a script is parsed to a ScriptError that shows the line of the script."""
 
 from __future__ import annotations
 

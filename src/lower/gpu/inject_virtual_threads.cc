@@ -69,9 +69,8 @@ class VirtualThreads {
           has_atomic |= AtomicOperation::of(call).has_value();
           v.descend(call);
         });
-    return has_atomic || std::any_of(written.begin(), written.end(), [&](const NodeRef& memory) {
-             return read.contains(memory) && !inside.contains(memory);
-           });
+    return has_atomic ||
+           any_of(written, [&](const NodeRef& memory) { return read.contains(memory) && !inside.contains(memory); });
   }
   bool repeats(const Stmt& s) const { return varies(s) || counts_runs(s); }
 

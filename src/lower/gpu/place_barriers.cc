@@ -23,6 +23,7 @@
 #include "ir/atomic_operation.h"
 #include "ir/build.h"
 #include "ir/fragments.h"
+#include "ir/let_variables.h"
 #include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -61,15 +62,13 @@ class Barriers {
     });
     note(kernel.body);
     for (const auto& [step, loops] : steps_) note(loops);
-    visit(
-        kernel.body, [&](const Ref<Let>& let) { named_.insert(let->var); },
-        [&](const Ref<LetStmt>& let) {
-          if (!let->var.dtype().is_handle()) named_.insert(let->var);
-          const Call* address = let->value.as<Call>();
-          if (!address || !let->var.dtype().is_handle() || intrinsic_of(*address) != Intrinsic::k_address_of) return;
-          const BufferLoad* first = Expr(address->args[0]).as<BufferLoad>();
-          if (first) bases_[let->var] = {first->buffer->data, first->indices[0] * first->buffer->dtype.bytes()};
-        });
+    named_ = let_variables(kernel.body);
+    visit(kernel.body, [&](const Ref<LetStmt>& let) {
+      const Call* address = let->value.as<Call>();
+      if (!address || !let->var.dtype().is_handle() || intrinsic_of(*address) != Intrinsic::k_address_of) return;
+      const BufferLoad* first = Expr(address->args[0]).as<BufferLoad>();
+      if (first) bases_[let->var] = {first->buffer->data, first->indices[0] * first->buffer->dtype.bytes()};
+    });
   }
 
   Result<Stmt> run() {
@@ -564,7 +563,7 @@ class Barriers {
   Accesses arriving_;                      ///< writes of these copies, in any iteration
   TeamConflicts* conflicts_ = nullptr;
   std::unordered_set<NodeRef> varying_, written_;
-  std::unordered_set<NodeRef> named_;                             ///< variables that lets define, except pointers
+  std::unordered_set<NodeRef> named_;                             ///< variables of lets in the kernel
   std::unordered_map<NodeRef, std::pair<Ref<Var>, Expr>> bases_;  ///< offsets of buffers in the arena, in bytes
   std::vector<NodeRef> around_;                                   ///< variables of loops around
   std::vector<Expr> conditions_;

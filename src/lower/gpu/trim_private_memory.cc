@@ -1,4 +1,4 @@
-// Keep of memory that each thread has for itself what the thread uses.
+// Shrink private memory to the elements that one thread uses.
 //
 //   Before                                           After
 //   for ty in T.thread_binding(4, "threadIdx.y"):    for ty in T.thread_binding(4, "threadIdx.y"):
@@ -6,14 +6,15 @@
 //     for i in range(8):                               for i in range(8):
 //       S[ty * 8 + i] = ...                              S[i] = ...
 //
-// A buffer that holds values from one loop over threads to the next one has elements for all of these threads. Each
-// thread has a copy, of which it accesses those elements that begin at a place of its own: without the others, and
-// without that place in the indices, registers are selected by constants.
+// A private buffer that is used in several loops over threads is declared outside of them, with elements for all
+// threads. On a device each thread has its own copy and accesses one part of it, at an offset that depends on the
+// thread. The pass drops the other parts and the offset, so that constant indices remain and the buffer can be kept in
+// registers.
 //
 // Needs      one variable for the threads of an axis; flat buffers
-// Ensures    where all indices of such a buffer are a number of the thread's own plus something that all threads have
-// in
-//            common, that number is not in them
+// Ensures    if each index of such a buffer is one thread-dependent offset plus a thread-independent part, the offset
+// is
+//            removed
 // Placement  before lower_warp_memory and unroll_loops, which make the places of registers constants
 #include <algorithm>
 
@@ -26,6 +27,7 @@
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::lower {
@@ -56,14 +58,15 @@ class PrivateMemoryTrimmer {
  private:
   struct Memory {
     int64_t size = 0;
-    Expr own;                   ///< where the elements of a thread begin; null: no access is known yet
-    int64_t low = 0, high = 0;  ///< of the elements that are accessed, from there on
+    Expr own;                   ///< offset of the thread's part; null: no access was seen yet
+    int64_t low = 0, high = 0;  ///< first and last accessed element, relative to `own`
     bool is_opaque = false;
 
     bool is_smaller() const { return own.defined() && !is_opaque && high - low + 1 < size; }
   };
 
-  /// Variables of the threads each of which has its own copy. What the lanes of a warp share, they share by places.
+  /// Maps thread variables to 0 if each of their threads has its own copy of memory of the scope. Excludes scopes that
+  /// the lanes of a warp share.
   VarMap own_threads(const std::string& scope) const {
     VarMap none;
     for (const auto& [thread, axis] : threads_) {
@@ -78,7 +81,7 @@ class PrivateMemoryTrimmer {
     return found == memory_.end() ? nullptr : &found->second;
   }
 
-  /// An access of `unit` elements behind element `place * unit`.
+  /// Records an access to the `unit` elements that start at element `place * unit`.
   void note(const NodeRef& data, const Expr& place, int64_t unit) {
     Memory* memory = find(data);
     if (!memory) return;
@@ -109,10 +112,10 @@ class PrivateMemoryTrimmer {
     return !uses_any_var(own, [&](const Ref<Var>& v) { return !threads.contains(v); });
   }
 
-  /// Fragments in a call: arguments that point to the buffer, and that number the fragment; elements of a fragment.
+  /// A fragment that a call accesses.
   struct Place {
-    size_t pointer, place;
-    int64_t unit;
+    size_t pointer, place;  ///< positions of the arguments that are the buffer's pointer and the fragment's number
+    int64_t unit;           ///< elements of a fragment
   };
   std::vector<Place> places_in(const Call& call) const {
     std::vector<Place> places;
@@ -146,8 +149,7 @@ class PrivateMemoryTrimmer {
           const std::vector<Place> places = places_in(*call);
           for (const Place& each : places) note(call->args[each.pointer], Expr(call->args[each.place]), each.unit);
           for (size_t i = 0; i < call->args.size(); ++i) {
-            const bool is_known =
-                std::any_of(places.begin(), places.end(), [&](const Place& p) { return p.pointer == i; });
+            const bool is_known = any_of(places, [&](const Place& p) { return p.pointer == i; });
             if (!is_known) v(call->args[i]);
           }
         },
@@ -158,7 +160,7 @@ class PrivateMemoryTrimmer {
         });
   }
 
-  /// The place among the elements of the thread.
+  /// Returns the place relative to the thread's part.
   Expr moved(const NodeRef& data, const Expr& place, int64_t unit) {
     const Memory* memory = find(data);
     return memory ? analyzer_.simplify(without_thread(data, place) - memory->low / unit) : place;

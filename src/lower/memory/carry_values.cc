@@ -22,6 +22,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/let_variables.h"
 #include "ir/op.h"
 #include "ir/strides.h"
 #include "ir/structural.h"
@@ -89,10 +90,9 @@ class Carrier {
   // ---- stores
 
   void collect() {
+    names_ = let_variables(loop_->body);
     visit(
-        loop_->body, [&](const Ref<LetStmt>& let) { names_.insert(let->var); },
-        [&](const Ref<Let>& let) { names_.insert(let->var); },
-        [&](const Ref<BufferStore>& store) { stores_.push_back(&*store); },
+        loop_->body, [&](const Ref<BufferStore>& store) { stores_.push_back(&*store); },
         [&](const Ref<BufferLoad>& load) { loaded_.insert(load->buffer); },
         [&](const Ref<Call>& call) {
           // Whoever has the address may do anything.
@@ -128,7 +128,7 @@ class Carrier {
     if (!is_whole || store.predicate.defined() || store.indices.size() != 1 || is_local(*store.buffer)) return;
     const Expr& index = store.indices[0];
     if (effect_of(index) != Effect::kPure || stream_of(store)) return;
-    // What a let names is another value in each iteration.
+    // The variable of a let may have another value in each iteration.
     if (uses_any_var(index, [&](const Ref<Var>& v) { return names_.contains(v); })) return;
     if (index.dtype().is_vector() && !index.is<Ramp>()) return;
     const Expr base = first_lane(index);
@@ -363,7 +363,7 @@ class Carrier {
   std::vector<const BufferStore*> stores_;
   std::unordered_set<const BufferStore*> certain_;  ///< stores that every iteration executes once
   std::unordered_set<NodeRef> escaped_, loaded_;
-  std::unordered_set<NodeRef> names_;  ///< that lets inside define
+  std::unordered_set<NodeRef> names_;  ///< variables of lets in the loop
   bool unknown_ = false;               ///< something may store anywhere
 };
 

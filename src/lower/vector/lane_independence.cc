@@ -8,8 +8,8 @@
 //   X = Y, without loops inside    and X(i) - X(0) is another number for each i: different lanes meet nowhere.
 //   separate ranges                they meet nowhere.
 //
-// What a let in the loop names (x: T.int32 = X[i]) is another number in each iteration, unless it is made of what all
-// iterations have in common: of an index with such a name nothing is known.
+// The variable of a let in the loop (x: T.int32 = X[i]) may have another value in each iteration, unless its value is
+// the same in all iterations. Nothing is known about an index that uses such a variable.
 //
 // Anything else is an obstacle. So are pointers of which it is not known what they point to.
 #include "lower/vector/lane_independence.h"
@@ -37,21 +37,6 @@ std::unordered_set<NodeRef> private_memory(const PrimFunc& func, const PassConte
       func.body, [&](const Ref<Allocate>& allocate) { found.insert(allocate->buffer_var); },
       [&](const Ref<AllocateConst>& allocate) { found.insert(allocate->buffer_var); });
   return found;
-}
-
-std::unordered_set<NodeRef> names_in(const Stmt& body) {
-  std::unordered_set<NodeRef> names;
-  visit(
-      body,
-      [&](const Ref<LetStmt>& let, Visitor& v) {
-        names.insert(let->var);
-        v.descend(let);
-      },
-      [&](const Ref<Let>& let, Visitor& v) {
-        names.insert(let->var);
-        v.descend(let);
-      });
-  return names;
 }
 
 LaneAccesses::LaneAccesses(const Ref<For>& loop, const std::unordered_set<NodeRef>& private_memory,

@@ -26,9 +26,6 @@ struct LaneAccess {
   std::optional<int64_t> stride;  ///< stride of the index between iterations; null: not constant
 };
 
-/// The variables that lets in a piece of code define.
-std::unordered_set<NodeRef> names_in(const Stmt& body);
-
 /// The accesses of a loop, and what they allow.
 class LaneAccesses {
  public:

@@ -20,6 +20,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/let_variables.h"
 #include "ir/numeric.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -401,7 +402,7 @@ class PlainLoopVectorizer {
   Ref<For> with_partial_results(const Ref<For>& loop) {
     std::unordered_map<NodeRef, Stmt> steps;
     bool exact = true;
-    const std::unordered_set<NodeRef> names = names_in(loop->body);
+    const std::unordered_set<NodeRef> names = let_variables(loop->body);
     auto moves = [&](const Ref<Var>& v) { return v == loop->loop_var || names.contains(v); };
     visit(loop->body, [&](const Ref<BufferStore>& store) {
       if (store->indices.size() != 1 || uses_any_var(store->indices[0], moves)) return;

@@ -185,7 +185,7 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
   Expr inside = bool_imm(true);  // loops may exceed the domains of axes
   for_each_free_var(e, [&](const Ref<Var>& v) {
     const auto& all = realize.block->iter_vars;
-    auto axis = std::find_if(all.begin(), all.end(), [&](const Ref<IterVar>& a) { return a->var == v; });
+    auto axis = find_if(all, [&](const Ref<IterVar>& a) { return a->var == v; });
     if (axis == all.end() || renamed.count(v)) return;
     const Expr& value = realize.iter_values[axis - all.begin()];
     const Range& dom = *(*axis)->dom;

@@ -310,8 +310,8 @@ bool find_overlaps(Roll& roll) {
   return false;
 }
 
-/// Whether each tile of the outermost loop that rolls comes to the block, through the same iterations of the loops
-/// below: what a tile does not compute, the next one does not find.
+/// Whether all iterations of the outermost rolling loop execute the block for the same iterations of the inner loops.
+/// Otherwise a tile might reuse elements that the tile before did not compute.
 bool tiles_run_alike(const Roll& roll) {
   const Tree& tree = *roll.block.tree;
   auto rolls = [&](int at) {

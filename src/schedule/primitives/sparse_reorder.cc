@@ -65,12 +65,11 @@ Ref<Buffer> ordered_buffer(const SparseIteration& iteration) {
     visit(
         iteration.body, [&](const Ref<BufferLoad>& load) { look(load->buffer, load->indices); },
         [&](const Ref<BufferStore>& other) { look(other->buffer, other->indices); });
-    const bool is_apart =
-        std::all_of(iteration.iter_vars.begin(), iteration.iter_vars.end(), [&](const Ref<SpIterVar>& iter) {
-          const bool is_index =
-              std::find(store->indices.begin(), store->indices.end(), Expr(iter->var)) != store->indices.end();
-          return is_index && (iter->axis->sorted || !iter->axis->is_sparse());
-        });
+    const bool is_apart = all_of(iteration.iter_vars, [&](const Ref<SpIterVar>& iter) {
+      const bool is_index =
+          std::find(store->indices.begin(), store->indices.end(), Expr(iter->var)) != store->indices.end();
+      return is_index && (iter->axis->sorted || !iter->axis->is_sparse());
+    });
     if (!one_element || !(is_apart || (is_update(*store) && accesses == 2))) ordered = store->buffer;
   });
   return ordered;

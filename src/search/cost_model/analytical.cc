@@ -128,7 +128,7 @@ void StoreModel::read_streams() {
       stream.moves.push_back(moves);
     }
     // An element that is read and written is loaded once.
-    bool known = std::any_of(streams_.begin(), streams_.end(), [&](const Stream& other) {
+    bool known = any_of(streams_, [&](const Stream& other) {
       return other.access->buffer == access.buffer && other.access->writes == access.writes &&
              other.access->index == access.index;
     });
@@ -248,7 +248,7 @@ double StoreModel::compute_cycles() {
     double vectors = this->vectors(stream);
     bool stays = repeated >= 0 && !stream.moves[repeated];
     // An element that is read and written takes one register.
-    bool twice = stream.access->writes && std::any_of(streams_.begin(), streams_.end(), [&](const Stream& other) {
+    bool twice = stream.access->writes && any_of(streams_, [&](const Stream& other) {
                    return !other.access->writes && other.access->buffer == stream.access->buffer &&
                           other.access->index == stream.access->index;
                  });

@@ -7,6 +7,7 @@
 
 #include "search/database/folder_for_test.h"
 #include "search/measure/pipeline_for_test.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -246,7 +247,7 @@ TEST_F(PipelineTest, ASlowBaselineTakesPartInFewRounds) {
   ASSERT_GE(finals->seconds[2].size(), 1u);
   EXPECT_LE(finals->seconds[2].size(), finals->seconds[0].size());
   for (const std::vector<double>& each : finals->seconds) {
-    EXPECT_TRUE(std::all_of(each.begin(), each.end(), [](double seconds) { return seconds > 0; }));
+    EXPECT_TRUE(all_of(each, [](double seconds) { return seconds > 0; }));
   }
 }
 
