@@ -48,16 +48,6 @@ _NAMES = {
     "XGBModel": "xgb_model",
     "create": "kinds",
 }
-_MODULES = {
-    "feature_extractor",
-    "features_of",
-    "kinds",
-    "mlp_model",
-    "pack_sum",
-    "random_model",
-    "warm_starts",
-    "xgb_model",
-}
 
 __all__ = [
     "AnalyticalModel",
@@ -76,4 +66,4 @@ __all__ = [
 ]
 
 PyCostModel = CostModel
-__getattr__ = lazy(__name__, _NAMES, _MODULES)
+__getattr__ = lazy(__name__, _NAMES)

@@ -56,25 +56,6 @@ _NAMES = {
     "recorded_format": "templates",
     "template_rules": "templates",
 }
-_MODULES = {
-    "array_memory",
-    "by_nonzeros",
-    "conversion",
-    "convert",
-    "decompose",
-    "fill",
-    "format_rule",
-    "format_step",
-    "formats",
-    "matrix",
-    "operators",
-    "preprocess",
-    "programs",
-    "specialize",
-    "structure",
-    "taken_rows",
-    "templates",
-}
 
 __all__ = [
     "Conversion",
@@ -111,7 +92,7 @@ __all__ = [
     "varied",
 ]
 
-__getattr__ = lazy(__name__, _NAMES, _MODULES)
+__getattr__ = lazy(__name__, _NAMES)
 
 
 def _conversions_of_formats(*args: Any) -> Any:

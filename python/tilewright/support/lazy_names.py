@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 
-def lazy(package: str, names: Mapping[str, str], modules: Collection[str]) -> Callable[[str], Any]:
+def lazy(package: str, names: Mapping[str, str], modules: Collection[str] | None = None) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a package.
 
     Args:
         package: name of the package.
         names: public name -> the module in the package that defines it.
-        modules: modules in the package.
+        modules: modules of the package that are loaded as attributes; None for all of them.
     """
 
     def getattr_(name: str) -> Any:
         if name in names:
             value = getattr(importlib.import_module(f"{package}.{names[name]}"), name)
-        elif name in modules:
-            value = importlib.import_module(f"{package}.{name}")
         else:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}{_perhaps(name, [*names, *modules])}")
+            known = _modules_of(package) if modules is None else modules
+            if name not in known:
+                raise AttributeError(f"module {package!r} has no attribute {name!r}{_perhaps(name, [*names, *known])}")
+            value = importlib.import_module(f"{package}.{name}")
         setattr(sys.modules[package], name, value)
         return value
 
     return getattr_
+
+
+def _modules_of(package: str) -> set[str]:
+    return {module.name for module in pkgutil.iter_modules(sys.modules[package].__path__)}
 
 
 def _perhaps(name: str, known: Collection[str]) -> str:

@@ -33,19 +33,6 @@ _NAMES = {
     "UnionDatabase": "union_database",
     "PyDatabase": "database",
 }
-_MODULES = {
-    "database",
-    "json_database",
-    "kinds",
-    "memory_database",
-    "postgres_database",
-    "record_rows",
-    "schedule_fn_database",
-    "session_store",
-    "sqlite_database",
-    "tuning_record",
-    "union_database",
-}
 
 __all__ = [
     "FAILED",
@@ -63,4 +50,4 @@ __all__ = [
     "create",
 ]
 
-__getattr__ = lazy(__name__, _NAMES, _MODULES)
+__getattr__ = lazy(__name__, _NAMES)

@@ -36,7 +36,6 @@ _NAMES = {
     "PyRunner": "runner",
     "PyRunnerFuture": "runner",
 }
-_MODULES = {"dask_runner", "kinds", "local_runner", "rpc", "runner"}
 
 __all__ = [
     "DaskRunner",
@@ -53,4 +52,4 @@ __all__ = [
     "create",
 ]
 
-__getattr__ = lazy(__name__, _NAMES, _MODULES)
+__getattr__ = lazy(__name__, _NAMES)
