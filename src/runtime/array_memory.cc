@@ -26,7 +26,7 @@ size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit 
 /// Mapped memory, and which ranges of it are free. Offsets are from its begin.
 struct Region {
   size_t size = 0;
-  size_t touched = 0;             ///< what is behind this is still zero
+  size_t touched = 0;             ///< all bytes from this offset on are still zero
   bool is_divided = false;        ///< into several blocks
   std::map<size_t, size_t> free;  ///< sizes by offset
   std::map<size_t, size_t> used;

@@ -523,7 +523,7 @@ class Nest {
   std::vector<Ref<Var>> around_;
   arith::Analyzer& analyzer_;
   std::vector<std::pair<Ref<Var>, Expr>> loops_;
-  VarMap values_;  ///< of the axes so far
+  VarMap values_;  ///< values of the axes that were added so far
   Expr predicate_;
 };
 

@@ -44,15 +44,15 @@ class IncumbentTimes {
   double begin_ = 0, end_ = 0;  ///< times of the latest slice, even if it was not kept
 };
 
-/// The fastest correct candidate that was measured beside an incumbent. A session learns of it when the result arrives,
-/// and what was queued before has the old incumbent, so further candidates race against this one meanwhile.
+/// The fastest correct candidate that was measured beside an incumbent. Tasks that were queued before the session got
+/// its result still name the old incumbent; their candidates race against this one.
 struct FastestBeside {
-  double share = 1;                                          ///< of the incumbent's seconds at the same time
-  double seconds = std::numeric_limits<double>::infinity();  ///< its own
+  double share = 1;  ///< its seconds divided by those of the incumbent at that time
+  double seconds = std::numeric_limits<double>::infinity();  ///< its seconds
 
   void add(double candidate_seconds, double incumbent_seconds);
-  /// What it would take now, by what the incumbent takes now: at most that, and at least its own seconds. The ratio to
-  /// an incumbent that other work slowed down is too low.
+  /// Returns its expected seconds now, given those of the incumbent now. The result is at most the incumbent's seconds,
+  /// and at least its measured ones: the ratio is too low if other work slowed down the incumbent.
   double now(double incumbent_seconds) const;
 
   template <class A>
