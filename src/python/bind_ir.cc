@@ -80,6 +80,15 @@ void bind_node(nb::module_& m, const char* name) {
   bind_fields<T>(cls, typename T::Members{});
 }
 
+/// The error for an integer of Python that is no value of an integer type.
+Exception beyond_type(const std::string& number, DataType type) {
+  const int bits = type.bits - type.is_int();
+  const uint64_t last = ~uint64_t{0} >> (64 - bits);
+  const std::string first = type.is_int() ? "-" + std::to_string(last + 1) : "0";
+  return Exception(script_error("script/constant", number + " is no " + type.str(),
+                                "these are from " + first + " to " + std::to_string(last)));
+}
+
 // ---- operators
 
 /// `K` is the kind of node that F makes, where numbers are parts of it (ir/literal.h); `I` the intrinsic that it calls.
@@ -396,7 +405,11 @@ void bind_builders(nb::module_& m) {
         if (!operand_from_python(value, number) || !number.is_expr())
           throw Exception(argument_error("arguments/types", "a constant is a number",
                                          "name the type too, as in const(1.5, \"float32\")"));
-        return dtype ? cast(*dtype, number) : settled(number);
+        if (!dtype) return settled(number);
+        if (std::optional<IntegerRange> integers = integers_of(number);
+            dtype->is_integral() && !dtype->is_bool() && (number.is_huge || (integers && !holds(dtype->element(), *integers))))
+          throw Exception(beyond_type(nb::str(value).c_str(), *dtype));
+        return cast(*dtype, number);
       },
       "value"_a, "dtype"_a = nb::none(), "A constant: of int32, float32 or bool where no data type is given.");
 #define TW_FUNCTION(name, function, kind, doc) \

@@ -61,6 +61,17 @@ def test_python_numbers_become_constants(value, dtype):
     assert constant.dtype == dtype and (float(constant) if "float" in dtype else int(constant)) == value
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_a_constant_beyond_its_type_is_refused(dtype):
+    first, last = np.iinfo(dtype).min, np.iinfo(dtype).max
+    for value in (int(first), int(last)):
+        assert int(ir.const(value, dtype)) == value
+    for value in (int(first) - 1, int(last) + 1, 2**70):
+        with pytest.raises(tw.ScriptError, match=f"{value} is no {dtype}") as caught:
+            ir.const(value, dtype)
+        assert f"from {first} to {last}" in str(caught.value)
+
+
 def test_equality_builds_a_comparison_and_lists_work():
     x, y = ir.Var("x", "int32"), ir.Var("y", "int32")
     assert isinstance(x == y, ir.EQ)

@@ -61,9 +61,16 @@ def test_the_others_stay_open():
         ({A: 3}, "fix it by a buffer"),
         ({A: buffer(8)}, "another type or rank"),
         ({A: buffer(8, 5, dtype="int32")}, "another type or rank"),
-        ({A: buffer(8, 5), B: buffer(8, 6)}, "has 6 where B has 5"),
+        ({A: buffer(8, 5), B: buffer(8, 6)}, "n is 5 by one value and 6 by another"),
+        ({A: buffer(8, 5), N: 6}, "n is 5 by one value and 6 by another"),
+        ({N: 6, A: buffer(8, 5)}, "n is 6 by one value and 5 by another"),
     ],
 )
 def test_refusals(values, message):
     with pytest.raises(tw.ArgumentError, match=message):
         specialize(scaled, values)
+
+
+def test_a_size_beyond_its_type_is_refused():
+    with pytest.raises(tw.ScriptError, match="1099511627776 is no int32"):
+        specialize(scaled, {N: 2**40})

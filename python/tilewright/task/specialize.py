@@ -32,7 +32,7 @@ def specialize(function: ir.PrimFunc, values: Mapping[ir.Var, Any]) -> ir.PrimFu
         if variable in function.buffer_map:
             _match(function.buffer_map[variable], value, fixed)
         else:
-            fixed[variable] = value if isinstance(value, _core.Expr) else _core.const(value, variable.dtype)
+            _fix(fixed, variable, value if isinstance(value, _core.Expr) else _core.const(value, variable.dtype))
     params = [param for param in function.params if param not in fixed]
     body = _core.substitute(function, fixed)
     assert isinstance(body, ir.PrimFunc)
@@ -53,8 +53,14 @@ def _match(old: ir.Buffer, new: Any, fixed: dict[ir.Var, Any]) -> None:
     for was, now in zip(_layout(old), _layout(new), strict=True):
         if was is None or now is None:
             continue
-        before = fixed.get(was, was) if isinstance(was, ir.Var) else was
-        if isinstance(before, ir.Var):
-            fixed[before] = now
-        elif not ir.structural_equal(before, now):
-            raise ArgumentError.of("ir/specialize", f"{new.name} has {now} where {old.name} has {before}")
+        if isinstance(was, ir.Var):
+            _fix(fixed, was, now)
+        elif not ir.structural_equal(was, now):
+            raise ArgumentError.of("ir/specialize", f"{new.name} has {now} where {old.name} has {was}")
+
+
+def _fix(fixed: dict[ir.Var, Any], variable: ir.Var, value: Any) -> None:
+    """Note a variable's value. A number and several buffers may all give it, and have to agree."""
+    before = fixed.setdefault(variable, value)
+    if not ir.structural_equal(before, value):
+        raise ArgumentError.of("ir/specialize", f"{variable} is {before} by one value and {value} by another")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from tilewright import _core
@@ -60,15 +59,7 @@ class DType:
                 expr = float(expr)
             except ValueError:
                 raise fail("script/constant", f"'{expr}' is not a number", "'inf', '-inf' or 'nan'") from None
-        if isinstance(expr, int) and not isinstance(expr, bool) and "int" in self.dtype:
-            self._check_range(expr)
         return _core.const(expr, self.dtype)
-
-    def _check_range(self, value: int) -> None:
-        signed, bits = re.match(r"(u?)int(\d+)", self.dtype).groups()  # type: ignore[union-attr]
-        low, high = (0, (1 << int(bits)) - 1) if signed else (-(1 << int(bits) - 1), (1 << int(bits) - 1) - 1)
-        if not low <= value <= high:
-            raise fail("script/constant", f"{value} is no {self.dtype}", f"these are from {low} to {high}")
 
     def __repr__(self) -> str:
         return f"T.{self.dtype}"
