@@ -13,6 +13,7 @@ from tests.search.programs import scale
 import tilewright as tw
 from tilewright import _core
 from tilewright.cluster import labels, processors, tasks
+from tilewright.cluster.answers import decoded
 from tilewright.cluster.job import describe
 from tilewright.cluster.messages import pack, unpack
 from tilewright.cluster.stations import STATIONS
@@ -66,15 +67,16 @@ def built(program: Any, *, as_written: bool = False) -> bytes:
     return tasks.build(pack(BUILD), *_core.candidate_parts(task_of(program).module, TARGET, as_written))
 
 
-def measured(candidate: bytes | None, incumbent: bytes | None = None, **more: Any) -> dict[str, Any]:
+def measured(
+    candidate: bytes | None, incumbent: bytes | None = None, written: bytes = b"", **more: Any
+) -> dict[str, Any]:
     what = {
         **{"job": "m", "topic": "t", "threads": 1, "key": labels.native_key(), "program": "scale", "rounding": {}},
         **{"check_only": False, "is_baseline": False},
     }
     program = pack(describe(TASK, {}, 0, 1, {}))
-    answer: dict[str, Any] = unpack(
-        tasks.measure(pack(what | more), program, built(scale, as_written=True), candidate, incumbent)
-    )
+    written = written or built(scale, as_written=True)
+    answer: dict[str, Any] = unpack(tasks.measure(pack(what | more), program, written, candidate, incumbent))
     return answer
 
 
@@ -82,6 +84,9 @@ def test_a_kernel_is_built_and_measured(worker: FakeWorker) -> None:
     kernel = built(scale)
     assert unpack(kernel)["object"][:4] == b"\x7fELF"
     first = measured(None)
+    assert decoded(pack(first), [4 * 64 * 96]) == first
+    with pytest.raises(ValueError, match="'outputs' is missing"):
+        decoded(pack(first | {"outputs": None}), [4 * 64 * 96])
     assert _core.measured_facts(first["reference"])["outcome"] == "ok"
     (y,) = first["outputs"]
     x = np.frombuffer(describe_inputs()["X"], "float32")
@@ -152,6 +157,14 @@ def test_a_build_that_fails_is_a_result(worker: FakeWorker) -> None:
     assert _core.measured_facts(measured(pack(answer))["result"])["outcome"] == "build_error"
 
 
+def test_each_session_has_its_own_time_limit_of_builds(worker: FakeWorker) -> None:
+    assert unpack(built(scale))["object"]
+    parts = _core.candidate_parts(TASK.module, TARGET)
+    hasty = unpack(tasks.build(pack(BUILD | {"timeout": 1e-6}), *parts))
+    assert _core.measured_facts(hasty["result"])["outcome"] == "build_timeout"
+    assert unpack(built(scale))["object"]
+
+
 def test_builders_build_for_other_processors(worker: FakeWorker) -> None:
     parts = _core.candidate_parts(TASK.module, _core.Target("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1"))
     code = unpack(tasks.build(pack(BUILD), *parts))["object"]
@@ -159,16 +172,16 @@ def test_builders_build_for_other_processors(worker: FakeWorker) -> None:
 
 
 def test_what_goes_wrong_on_a_worker_is_told(worker: FakeWorker, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = built(scale)
+    kernel, written = built(scale), built(scale, as_written=True)
     assert measured(kernel, key="llvm -mcpu=other")["error"][0] == "cluster/wrong-host"
     assert unpack(tasks.build(pack({"job": 1}), b"", b""))["error"][0] == "cluster/task"
     worker.state.tasks["key"].state = "released"
     with processors.measuring(1, 1, processors.waiting(60.0, lambda: True)):
-        assert measured(kernel)["error"][0] == "cluster/canceled"
+        assert measured(kernel, written=written)["error"][0] == "cluster/canceled"
     monkeypatch.setattr(tasks, "MOST_WAITING", 0.1)
     worker.state.tasks["key"].state = "executing"
     with processors.measuring(1, 1, processors.waiting(60.0, lambda: True)):
-        assert measured(kernel)["error"][0] == "cluster/busy-host"
+        assert measured(kernel, written=written)["error"][0] == "cluster/busy-host"
 
 
 def test_given_inputs_travel(worker: FakeWorker) -> None:

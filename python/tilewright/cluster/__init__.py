@@ -8,6 +8,7 @@
 | `processors` | who of the workers of a host may use its processors now |
 | `tasks` | what runs on a worker: build, measure, finals |
 | `stations` | the helper processes of a worker |
+| `answers` | what a session checks in the answer of a task |
 | `job` | a candidate on its way, and the description of its program |
 | `references` | what the program as it was written computes, and which workers say so |
 | `pump` | the thread that advances the searches of a connection |

@@ -24,6 +24,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.cluster import labels, tasks
 from tilewright.cluster.activities import Activity
+from tilewright.cluster.answers import decoded
 from tilewright.cluster.connection import SILENT_SECONDS, Cluster, WorkerFacts
 from tilewright.cluster.fetcher import FETCH_SECONDS, Fetcher
 from tilewright.cluster.hosts import Hosts
@@ -32,6 +33,7 @@ from tilewright.cluster.messages import pack, unpack
 from tilewright.cluster.references import References
 from tilewright.errors import ResourceError
 from tilewright.support.notes import PerformanceWarning
+from tilewright.support.numpy_dtype import numpy_dtype
 
 #: tasks of a session per slot of a worker: one that runs, and the next one
 _AHEAD = 2
@@ -88,6 +90,7 @@ class ClusterMeasurer:
         self._program_name = ""
         self._reference: Any = None  # the build task of the program as it was written
         self._reference_job: Job | None = None
+        self._sizes = [numpy_dtype(dtype).itemsize * math.prod(shape) for _, dtype, shape in outputs]
         self._references = References(outputs, reduction_length, rounding, judge)
         self._wrong_references: list[str] = []
         self._reference_seconds = 0.0
@@ -156,10 +159,8 @@ class ClusterMeasurer:
     ) -> None:
         """Start to time kernels alternately, on one host."""
         del entries
-        how = {
-            **{"baselines": baselines, "rounds": rounds},
-            **{"slice_seconds": slice_seconds, "budget_seconds": budget_seconds},
-        }
+        how = {"baselines": baselines, "rounds": rounds, "slice_seconds": slice_seconds}
+        how["budget_seconds"] = budget_seconds
         with self._lock:
             self._finals_answer = None
             self._finals = Job(-1, b"", b"", kernels=(list(objects), how))
@@ -225,12 +226,13 @@ class ClusterMeasurer:
         elif isinstance(result, BaseException):  # it sent what would have to be unpickled
             status = f"refused: {result}"
         else:
+            job = label[0]
             try:
-                answer = dict(unpack(result))
-                worker = str(answer.get("worker", ""))
-            except Exception:
-                status = "refused: answered with bytes that are not a result"
-                worker = worker or self._fetcher.holder(label[0].run)
+                answer = decoded(result, self._sizes, None if job.kernels is None else len(job.kernels[0]))
+                worker = answer["worker"]
+            except ValueError as error:
+                status = f"refused: answered with bytes that are not a result: {error}"
+                worker = worker or self._fetcher.holder(job.run)
         self._cluster.pump.events.put((self, ("ended", *label, status, answer, worker)))
 
     # ---- under the lock
@@ -338,10 +340,9 @@ class ClusterMeasurer:
             return
         if error is not None:
             code, message, hint = error
+            # Dask has canceled it on the worker without notice here; another process has the processors.
             if code in ("cluster/canceled", "cluster/busy-host"):
-                self._requeue(
-                    job
-                )  # Dask has canceled it on the worker without notice here; another process has the processors
+                self._requeue(job)
             elif code == "cluster/wrong-host":  # the candidate was not touched
                 self._distrust(worker, message)
                 self._requeue(job)
