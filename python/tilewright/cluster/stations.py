@@ -78,7 +78,8 @@ class Stations:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stations: collections.OrderedDict[tuple[str, int], Station] = collections.OrderedDict()
-        self._builders: dict[int, list[tuple[float, Any]]] = {}  # idle since, by threads of kernels
+        #: idle pipelines for builds, each with the time since when, by threads of kernels and time limit of a build
+        self._builders: dict[tuple[int, float], list[tuple[float, Any]]] = {}
 
     def get(self, key: str, slot: int, program: bytes) -> Station:
         """Return the station of a program in a slot. The least recently used one is ended if there are too many."""
@@ -110,17 +111,19 @@ class Stations:
             gone = [name for name in self._stations if not is_needed(name[0])]
             ending: list[Any] = [self._stations.pop(name) for name in gone]
             old = time.monotonic() - IDLE_SECONDS
-            for threads, free in self._builders.items():
+            for free in self._builders.values():
                 ending += [pipeline for since, pipeline in free if since < old]
-                self._builders[threads] = [each for each in free if each[0] >= old]
+            kept = {kind: [each for each in free if each[0] >= old] for kind, free in self._builders.items()}
+            self._builders = {kind: free for kind, free in kept.items() if free}
         for each in ending:
             each.close()
 
     @contextlib.contextmanager
     def builder(self, threads: int, timeout: float) -> Iterator[Any]:
         """Lend a pipeline for builds; nothing else uses it meanwhile."""
+        kind = threads, timeout
         with self._lock:
-            free = self._builders.get(threads)
+            free = self._builders.get(kind)
             pipeline = free.pop()[1] if free else None
         if pipeline is None:
             pipeline = _core.WorkerPipeline(
@@ -134,7 +137,7 @@ class Stations:
             pipeline.close()
             raise
         with self._lock:
-            self._builders.setdefault(threads, []).append((time.monotonic(), pipeline))
+            self._builders.setdefault(kind, []).append((time.monotonic(), pipeline))
 
     def close(self) -> None:
         """End all helper processes."""
