@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 import types
 import warnings
 from typing import Any
@@ -158,15 +159,15 @@ def test_errors_of_ratios_are_not_carried_on() -> None:
         session.submit(number, b"module", b"options", "main")
         job = session._jobs[number]
         job.compared_with = session._incumbent[1] if session._incumbent else 0.0
-        reference = session.hosts.reference("busy", facts["incumbent_seconds"], job.compared_with)
+        reference = session.states.reference("busy", facts["incumbent_seconds"], job.compared_with)
         session._consider(job, facts, "busy", reference)
         assert number == 0 or facts["median"] * reference / facts["incumbent_seconds"] == 1e-3  # as records count
     assert session._incumbent is not None and session._incumbent[1] == 1e-3
     # A host twice as slow as the first: what takes 1 ms there would take 0.5 ms on the first one.
-    session.hosts.measured("slow", facts, {}, 1e-3)
-    assert session.hosts.factor("slow") == 0.5 and session.hosts.factor("busy") == 1.0
+    session.states.measured("slow", facts, {}, 1e-3)
+    assert session.states.factor("slow") == 0.5 and session.states.factor("busy") == 1.0
     job.compared_with = 1e-3
-    session._consider(job, facts, "slow", session.hosts.reference("slow", 2e-3, 1e-3))
+    session._consider(job, facts, "slow", session.states.reference("slow", 2e-3, 1e-3))
     assert session._incumbent[1] == 0.5e-3
 
 
@@ -175,7 +176,7 @@ def test_the_best_of_an_earlier_session_counts_as_it_did() -> None:
     session.submit(0, b"module", b"options", "main", known_seconds=2e-3)
     session._consider(session._jobs[0], {"median": 1e-3, "incumbent_seconds": 0.0}, "faster now", 0.0)
     assert session._incumbent is not None and session._incumbent[1] == 2e-3
-    assert session.hosts.factor("faster now") == 2.0
+    assert session.states.factor("faster now") == 2.0
 
 
 def test_a_candidate_that_ends_workers_before_it_reports_its_start_is_a_failure() -> None:
@@ -245,6 +246,38 @@ def test_tasks_are_given_while_nobody_polls() -> None:
     assert cluster.pump._thread is None
 
 
+def test_a_search_may_join_while_another_one_leaves() -> None:
+    class Member:
+        def __init__(self) -> None:
+            self.seen = threading.Event()
+
+        @property
+        def task_seconds(self) -> float:
+            self.seen.set()  # the thread of the pump is about to pause
+            return 10.0
+
+        def step(self) -> None: ...
+
+    pump, first, second = Pump(), Member(), Member()
+    queue = pump.events
+
+    def put(item: Any) -> None:
+        pump.events = queue
+        pump.join(second)
+        time.sleep(0.03)  # the new thread waits for an event, and the old one still pauses
+        queue.put(item)
+
+    pump.join(first)
+    assert first.seen.wait(60)
+    pump.events = types.SimpleNamespace(put=put, get=queue.get, get_nowait=queue.get_nowait)  # type: ignore[assignment]
+    leaving = threading.Thread(target=pump.leave, args=(first,), daemon=True)
+    leaving.start()
+    leaving.join(10)
+    assert not leaving.is_alive() and pump.members == [second]
+    pump.leave(second)
+    assert pump._thread is None
+
+
 def test_programs_with_large_inputs_are_sent_once_and_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
     cluster = made_up()
     sent: list[Any] = []
@@ -289,13 +322,13 @@ class References:
         """The reference has run on a worker, which is one that it may run on."""
         assert worker not in self.job.avoid
         answer = {"reference": b"ok", "outputs": [np.float32([value]).tobytes()], "times": {}, "host": worker}
-        self.session.hosts.heard(worker, self.session._cluster.workers())
+        self.session.states.heard(worker, self.session._cluster.workers())
         self.session._take_answer(self.job, worker, answer)
         return self.session.poll(0.0)
 
     @property
     def distrusted(self) -> list[str]:
-        return [each for each in "abc" if self.session.hosts.is_distrusted(each)]
+        return [each for each in "abc" if self.session.states.is_distrusted(each)]
 
 
 def test_a_second_worker_confirms_what_the_interpreter_cannot_check(monkeypatch: pytest.MonkeyPatch) -> None:

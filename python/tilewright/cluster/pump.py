@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from queue import Empty, SimpleQueue
@@ -27,7 +28,7 @@ class Pump:
         #: held while searches decide; notified when that has changed something
         self.changed = threading.Condition(threading.RLock())
         #: what happened: for which search, None for all, and what
-        self.events: SimpleQueue[tuple[Any, tuple[Any, ...]] | None] = SimpleQueue()
+        self.events: SimpleQueue[tuple[Any, tuple[Any, ...]]] = SimpleQueue()
         self.members: list[Any] = []
         self._thread: threading.Thread | None = None
 
@@ -54,7 +55,7 @@ class Pump:
             if not self.members:
                 ending, self._thread = self._thread, None
         if ending is not None:
-            self.events.put(None)
+            self.events.put((self, ("left",)))  # wakes the thread, and is for no search
             ending.join()
 
     def advance(self) -> None:
@@ -62,13 +63,9 @@ class Pump:
         with self.changed:
             while True:
                 try:
-                    item = self.events.get_nowait()
+                    self._hand_out(self.events.get_nowait())
                 except Empty:
                     break
-                if item is None:  # for the thread
-                    self.events.put(None)
-                    break
-                self._hand_out(item)
             for member in list(self.members):
                 member.step()
             self.changed.notify_all()
@@ -80,15 +77,10 @@ class Pump:
                 member.take_event(event)
 
     def _run(self) -> None:
-        while True:
+        while self._thread is threading.current_thread():  # another one may advance searches that joined since
             item = None
-            try:
+            with contextlib.suppress(Empty):
                 item = self.events.get(timeout=_LOOK)
-            except Empty:
-                pass
-            else:
-                if item is None:
-                    return
             with self.changed:
                 if item is not None:
                     self._hand_out(item)
