@@ -14,7 +14,7 @@ from tests.search.programs import scale, tiles
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.cluster.hosts import Hosts
+from tilewright.cluster.worker_states import WorkerStates
 from tilewright.search import session
 from tilewright.task.arguments import kernel_arguments, make_arrays
 from tilewright.task.task import task_of
@@ -53,7 +53,7 @@ class Simulated:
     may be the next one to end."""
 
     def __init__(self, result: bytes, workers: int, order: random.Random) -> None:
-        self.threads, self.waiting_for, self.hosts = 1, "", Hosts()
+        self.threads, self.waiting_for, self.states = 1, "", WorkerStates()
         self.result, self.workers, self.order = result, workers, order
         self.queue: list[tuple[int, bytes, bool]] = []
         self.finals: Any = None

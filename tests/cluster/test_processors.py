@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -131,6 +133,22 @@ def test_threads_started_off_kernels_stay_off_them() -> None:
     thread.start()
     thread.join()
     assert seen[1].isdisjoint(measure)
+
+
+def test_a_process_that_was_restricted_after_an_import_stays_so() -> None:
+    text = """
+import os
+import subprocess
+import sys
+from tilewright.cluster import processors
+first = {min(os.sched_getaffinity(0))}
+os.sched_setaffinity(0, first)
+with processors.building(1, processors.waiting(60.0, lambda: True)):
+    assert os.sched_getaffinity(0) == first
+with processors.off_kernels(), processors.measuring(1, 1, processors.waiting(60.0, lambda: True)):
+    assert os.sched_getaffinity(0) == first
+"""
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
 
 
 def test_only_the_first_worker_of_a_host_measures() -> None:

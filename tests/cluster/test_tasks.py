@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,6 +222,10 @@ def test_labels_say_what_a_worker_is() -> None:
     assert told["target"] == labels.native_key() == str(_core.Target("native").with_num_cores(1))
     assert labels.label_of({labels.NAME: told}) == told and labels.label_of({}) is None
     assert labels.name_of("tcp://x", {labels.NAME: told}).startswith(told["host"]["host"])
+    # Names of hosts may repeat.
+    name, boot = told["machine"].split()
+    assert name == told["host"]["host"] == socket.gethostname()
+    assert boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert set(labels.resources(1, 0, "k")) == {labels.present(), labels.measures("k")}
     assert tw.__version__ in labels.versions()
 

@@ -40,7 +40,7 @@ class WorkerFacts:
 
     Attributes:
         name: how messages call it.
-        host: the host in its label, or "".
+        host: what its label tells its host from others by, or "".
         target: the key of its processor.
         measure, build: its slots; 0 where its versions are others.
         last_seen: the scheduler's time of its last heartbeat.
@@ -225,7 +225,7 @@ class Cluster:
             found[address] = WorkerFacts(
                 address=address,
                 name=labels.name_of(address, worker),
-                host=str(label.get("host", {}).get("host", "")),
+                host=str(label.get("machine", "")),
                 target=target,
                 versions=str(label["versions"]),
                 measure=int(offers.get(labels.measures(target), 0)),

@@ -11,6 +11,7 @@ import json
 import os
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tilewright import _core
@@ -79,6 +80,16 @@ def host_text() -> str:
     return json.dumps(facts, separators=(",", ":"))
 
 
+@functools.cache
+def machine_text() -> str:
+    """Return what tells this host from others: names alone may repeat, as in containers and copies of a machine."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = ""
+    return f"{socket.gethostname()} {boot}"
+
+
 def label(measure: int, build: int, *, probe: bool) -> dict[str, Any]:
     """Return the label of this worker; `probe` also measures the limits of the machine, for two seconds."""
     entries: dict[str, Any] = {
@@ -86,6 +97,7 @@ def label(measure: int, build: int, *, probe: bool) -> dict[str, Any]:
         "libraries": json.loads(library_versions()),
         "target": native_key(),
         "host": json.loads(host_text()),
+        "machine": machine_text(),
         "measure": measure,
         "build": build,
         "pid": os.getpid(),

@@ -27,10 +27,10 @@ from tilewright.cluster.activities import Activity
 from tilewright.cluster.answers import decoded
 from tilewright.cluster.connection import SILENT_SECONDS, Cluster, WorkerFacts
 from tilewright.cluster.fetcher import FETCH_SECONDS, Fetcher
-from tilewright.cluster.hosts import Hosts
 from tilewright.cluster.job import Job
 from tilewright.cluster.messages import pack, unpack
 from tilewright.cluster.references import References
+from tilewright.cluster.worker_states import WorkerStates
 from tilewright.errors import ResourceError
 from tilewright.support.notes import PerformanceWarning
 from tilewright.support.numpy_dtype import numpy_dtype
@@ -106,7 +106,7 @@ class ClusterMeasurer:
         self._connection = cluster.connection
         self._looked = 0.0
         self._closed = False
-        self.hosts = Hosts()
+        self.states = WorkerStates()
         self.task_seconds = 0.0  #: the shortest time that a candidate was measured so far; 0 before there is one
         self.waiting_for = ""  #: what nothing goes on without, in words; "" where something does
         self._seconds = [0.0] * len(Activity)
@@ -272,14 +272,14 @@ class ClusterMeasurer:
                 begun = self._by_name.get(name)
                 if begun is not None:
                     begun.worker, begun.deadline = worker, time.monotonic() + self._limit(begun, worker)
-                    self.hosts.heard(worker, self._cluster.workers())
+                    self.states.heard(worker, self._cluster.workers())
             case ("removed", worker, names):
                 surely_lost, likely_lost = self._lost_with(worker, names)
                 for job in surely_lost:
                     self._retry_elsewhere(job, worker, job.lost, again=False)
                 for job in likely_lost:
                     self._retry_elsewhere(job, worker, job.likely_lost, again=False)
-                self.hosts.forget(worker)
+                self.states.forget(worker)
             case ("ended", job, name, status, answer, worker):
                 if self._by_name.get(name) is job:  # else it was given up
                     self._finish_task(job, status, answer, worker)
@@ -306,7 +306,7 @@ class ClusterMeasurer:
         if job.run is None:
             return self._build_timeout + GRACE
         first = self._reference_seconds or self._reference_timeout
-        prepare = 0.0 if self.hosts.is_ready(worker) else 30.0 + min(10 * first + 10.0, self._reference_timeout)
+        prepare = 0.0 if self.states.is_ready(worker) else 30.0 + min(10 * first + 10.0, self._reference_timeout)
         if job.kernels is not None:
             budget: float = job.kernels[1]["budget_seconds"]
             return prepare + 2 * budget + self._run_timeout + GRACE
@@ -329,7 +329,7 @@ class ClusterMeasurer:
             self._fail(job, status)
         else:
             if status.startswith("refused"):
-                job.lost.append(self.hosts.name(worker))
+                job.lost.append(self.states.name(worker))
                 self._distrust(worker, status)
             self._requeue(job)  # or canceled or lost: the scheduler went away
 
@@ -359,7 +359,7 @@ class ClusterMeasurer:
         if answer.get("outputs") is not None and not self._takes_outputs(job, worker, answer):
             return
         if job.kernels is not None:
-            factor = self.hosts.factor(worker)
+            factor = self.states.factor(worker)
             seconds = [[each * factor for each in kernel] for kernel in answer["seconds"]]
             failed = answer["failed"]
             self._end_finals(answer["host"], seconds, answer["disturbed"], failed and tuple(failed))
@@ -412,7 +412,7 @@ class ClusterMeasurer:
         return True
 
     def _fail_reference(self, job: Job, workers: list[str]) -> None:
-        names = " and ".join(map(self.hosts.name, workers))
+        names = " and ".join(map(self.states.name, workers))
         failed = _core.failed_measurement(
             "run_error",
             "cluster/workers-disagree",
@@ -430,7 +430,7 @@ class ClusterMeasurer:
             self._distrust(worker, f"computes something else than the first host: {problem}")
             self._requeue(job)  # the candidate is not to blame
             return False
-        self.hosts.ready(worker)
+        self.states.ready(worker)
         return True
 
     def _finish(self, job: Job, result: bytes, answer: Mapping[str, Any], worker: str = "") -> None:
@@ -439,16 +439,16 @@ class ClusterMeasurer:
         if (seconds := answer.get("times", {}).get("measuring", 0.0)) > 0.0:
             self.task_seconds = min(seconds, self.task_seconds or seconds)
         if worker:
-            note = self.hosts.measured(worker, facts, answer.get("times", {}), job.compared_with)
+            note = self.states.measured(worker, facts, answer.get("times", {}), job.compared_with)
         if built_by := answer.get("built_by"):
             builder, times = built_by
-            self.hosts.built(builder, times, self._cluster.workers())
+            self.states.built(builder, times, self._cluster.workers())
         if job.reference and facts["outcome"] == "ok":
             self._judged = True
             first = self._reference_seconds = facts["median"]
             # As pipelines do (pipeline_events.cc).
             self._run_timeout = min(max(self._run_timeout, 2 * first), max(1.0, 10 * first))
-        reference = self.hosts.reference(worker, facts["incumbent_seconds"], job.compared_with)
+        reference = self.states.reference(worker, facts["incumbent_seconds"], job.compared_with)
         if facts["outcome"] == "ok" and not job.check_only and not job.reference:
             self._consider(job, facts, worker, reference)
         if job is self._first:
@@ -471,11 +471,11 @@ class ClusterMeasurer:
         seconds = facts["median"]
         if self._incumbent is None:
             counts = job.known_seconds or seconds
-            self.hosts.begin(worker, job.known_seconds / seconds)
+            self.states.begin(worker, job.known_seconds / seconds)
         elif reference > 0 and facts["incumbent_seconds"] > 0:
             counts = seconds * reference / facts["incumbent_seconds"]
         else:
-            counts = seconds * self.hosts.factor(worker)
+            counts = seconds * self.states.factor(worker)
         if self._incumbent is None or counts < self._incumbent[1]:
             self._incumbent, self._incumbent_job = (job.build, counts), job
 
@@ -507,7 +507,7 @@ class ClusterMeasurer:
         return [
             w
             for w in workers.values()
-            if w.measure and w.target == self._key and not w.is_silent and not self.hosts.is_distrusted(w.address)
+            if w.measure and w.target == self._key and not w.is_silent and not self.states.is_distrusted(w.address)
         ]
 
     def _next_run(self) -> Job | None:
@@ -577,7 +577,7 @@ class ClusterMeasurer:
                     tasks.hold, self._program, key=self._program_name, pure=False, resources={labels.present(): 1}
                 )
         for job in jobs:
-            if job.lost or job.late or job.avoid or self.hosts.distrusted:
+            if job.lost or job.late or job.avoid or self.states.distrusted:
                 all_of_them = [w.address for w in measuring]
                 before = (*job.lost, *job.late)
                 others = [w.address for w in measuring if w.name not in before and w.address not in job.avoid]
@@ -651,9 +651,9 @@ class ClusterMeasurer:
 
     def _retry_elsewhere(self, job: Job, worker: str, losses: list[str], *, again: bool) -> None:
         """Record in a list of the job that a worker was lost with it. If Dask knows that, it reassigns the task."""
-        losses.append(self.hosts.name(worker))
+        losses.append(self.states.name(worker))
         if losses is not job.likely_lost:
-            self.hosts.lost(worker)
+            self.states.lost(worker)
         if again or job.has_lost_enough:
             self._requeue(job)
         else:
@@ -676,9 +676,9 @@ class ClusterMeasurer:
             self._finish(job, failed, {})
 
     def _distrust(self, worker: str, why: str) -> None:
-        self.hosts.heard(worker, self._cluster.workers())
-        if self.hosts.distrust(worker, why):
-            text = f"worker {self.hosts.name(worker)} gets no more candidates of this search: {why}"
+        self.states.heard(worker, self._cluster.workers())
+        if self.states.distrust(worker, why):
+            text = f"worker {self.states.name(worker)} gets no more candidates of this search: {why}"
             warnings.warn(text, PerformanceWarning, stacklevel=2)
 
     def _check_workers(self) -> None:
@@ -694,7 +694,7 @@ class ClusterMeasurer:
                 host = workers.get(job.worker)
                 losses = job.late if host and host.quiet < HEARTBEAT else job.lost
                 self._retry_elsewhere(job, job.worker, losses, again=True)
-        self.hosts.look(workers)
+        self.states.look(workers)
         if self._by_name:
             for silent in [each for each in workers.values() if each.is_silent]:
                 self._remove(silent)
@@ -739,7 +739,7 @@ class ClusterMeasurer:
             job.build = job.run = None
             job.leave()
         self._program_future = None
-        self.hosts.forget_all()
+        self.states.forget_all()
         written = self._reference_job
         if written is not None and written.number not in self._jobs:
             self._reference = self._build_of(written)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import math
 import os
 import tempfile
@@ -25,8 +26,6 @@ from tilewright.errors import ResourceError
 
 #: where another folder for locks is wanted, such as for several workers in containers of one host
 FOLDER_VARIABLE = "TILEWRIGHT_HOST_FOLDER"
-#: processors of this process; single threads may be pinned to some of them
-_ALL = os.sched_getaffinity(0)
 #: seconds between two tries
 _TRY, _LONGEST_TRY = 0.002, 0.02
 
@@ -100,13 +99,22 @@ def _pinned_for_a_while(pin: Callable[[], None]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+@functools.cache
+def _all_processors() -> frozenset[int]:
+    """Return the processors of this process: those of the first thread that asks, which is before one is pinned here.
+    Threads that a pinned one starts inherit its processors."""
+    return frozenset(os.sched_getaffinity(0))
+
+
 def _on_all() -> contextlib.AbstractContextManager[None]:
     """Allow the calling thread all processors for a while: plans use those that it may run on."""
-    return _pinned_for_a_while(lambda: os.sched_setaffinity(0, _ALL))
+    every = _all_processors()
+    return _pinned_for_a_while(lambda: os.sched_setaffinity(0, every))
 
 
 def stay_off_kernels() -> None:
     """Pin the calling thread, and threads that it starts, to processors that single-threaded kernels do not use."""
+    _all_processors()
     measure, build, exclusive = _core.plan_processors(1)
     if not exclusive and measure != build:
         os.sched_setaffinity(0, build)
@@ -157,7 +165,7 @@ def measuring(threads: int, slots: int, wait: Callable[[], None]) -> Iterator[in
         locks.enter_context(_on_all())
         for _ in range(slot):
             left = os.sched_getaffinity(0) - {*_core.plan_processors(threads)[0]}
-            os.sched_setaffinity(0, left or _ALL)
+            os.sched_setaffinity(0, left or _all_processors())
         for cpu in sorted(_core.plan_processors(threads)[0]):
             # Later builds block on the gate, so a stream of builds cannot starve the measurement.
             with held(f"gate-{cpu}", fcntl.LOCK_EX, wait):

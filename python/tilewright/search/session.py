@@ -503,7 +503,7 @@ class _Search:
             with contextlib.suppress(ResourceError):
                 store.flush()  # a caller that keeps an error keeps the store, too
         store.warn_of_damage()
-        for remark in () if self.measurer is None else self.measurer.hosts.remarks():
+        for remark in () if self.measurer is None else self.measurer.states.remarks():
             warnings.warn(remark, notes.PerformanceWarning, users_level())
         spent = self._spent(tuner.progress())
         if (profiler := Profiler.current()) is not None:
@@ -522,14 +522,14 @@ class _Search:
             spent,
             result["object"],
             self.samples.failed,
-            hosts=None if self.measurer is None else self.measurer.hosts.table(),
+            hosts=None if self.measurer is None else self.measurer.states.table(),
         )
 
     def _spent(self, facts: Mapping[str, Any]) -> dict[str, float]:
         """Where the time went so far."""
         parts = {**self.times, **facts["seconds"]}
         parts["other"] = max(time.monotonic() - self.started - sum(parts.values()), 0.0)
-        beside = facts["beside"] if self.measurer is None else facts["beside"] | self.measurer.hosts.seconds()
+        beside = facts["beside"] if self.measurer is None else facts["beside"] | self.measurer.states.seconds()
         return PartTimes(parts | {f"{CONCURRENT}{name}": seconds for name, seconds in beside.items()})
 
     def _keep_refusals(self, store: Any, progress: Progress) -> None:

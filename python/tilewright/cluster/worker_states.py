@@ -21,7 +21,7 @@ _COMPARISONS = 9
 
 
 @dataclasses.dataclass
-class _Host:
+class _State:
     name: str
     is_ready: bool = False  #: it has run the reference, with the expected results
     distrusted: str = ""  #: why it gets no more tasks; "" if it does
@@ -34,16 +34,16 @@ class _Host:
     slowest: float = 1.0  #: the largest ratio of two timings of the same incumbent
 
 
-class Hosts:
+class WorkerStates:
     """All workers of a session, by address. Workers that have left stay in the report."""
 
     def __init__(self) -> None:
-        self._hosts: dict[str, _Host] = {}
+        self._states: dict[str, _State] = {}
         self._factors: dict[str, list[float]] = {}  # of comparisons with the first host, by host
         self._first = ""  # the host whose times are those of the session
 
-    def _of(self, worker: str) -> _Host:
-        return self._hosts.setdefault(worker, _Host(worker))
+    def _of(self, worker: str) -> _State:
+        return self._states.setdefault(worker, _State(worker))
 
     def heard(self, worker: str, known: Mapping[str, WorkerFacts]) -> None:
         """Record that a worker has started a task."""
@@ -53,16 +53,16 @@ class Hosts:
     def look(self, known: Mapping[str, WorkerFacts]) -> None:
         """Update the names and hosts of workers from what the scheduler knows."""
         for address, worker in known.items():
-            if address in self._hosts:
-                self._hosts[address].name, self._hosts[address].machine = worker.name, worker.host
+            if address in self._states:
+                self._states[address].name, self._states[address].machine = worker.name, worker.host
 
     def name(self, worker: str) -> str:
         """Return the name of a worker for messages."""
-        return self._hosts[worker].name if worker in self._hosts else worker or "a worker"
+        return self._states[worker].name if worker in self._states else worker or "a worker"
 
     def is_ready(self, worker: str) -> bool:
         """Return whether a worker has run the reference."""
-        return worker in self._hosts and self._hosts[worker].is_ready
+        return worker in self._states and self._states[worker].is_ready
 
     def ready(self, worker: str) -> None:
         """Record that a worker has run the reference, with the expected results."""
@@ -70,39 +70,39 @@ class Hosts:
 
     def lost(self, worker: str) -> None:
         """Record that a worker did not finish a task. It has to run the reference again."""
-        host = self._of(worker)
-        host.lost += 1
-        host.is_ready = False
+        state = self._of(worker)
+        state.lost += 1
+        state.is_ready = False
 
     def forget(self, worker: str) -> None:
         """Record that a worker has left. A new process may use its address later."""
-        if worker in self._hosts:
-            self._hosts[worker].is_ready = False
-            self._hosts[worker].distrusted = ""
+        if worker in self._states:
+            self._states[worker].is_ready = False
+            self._states[worker].distrusted = ""
 
     def forget_all(self) -> None:
         """Record that all workers have left, with the scheduler."""
-        for worker in self._hosts:
+        for worker in self._states:
             self.forget(worker)
 
     def distrust(self, worker: str, why: str) -> bool:
         """Give no more tasks to a worker. Returns whether it got tasks until now."""
-        host = self._of(worker)
-        is_new = not host.distrusted
-        host.distrusted = host.distrusted or why
+        state = self._of(worker)
+        is_new = not state.distrusted
+        state.distrusted = state.distrusted or why
         return is_new
 
     def is_distrusted(self, worker: str) -> bool:
         """Return whether a worker gets no more tasks."""
-        return worker in self._hosts and bool(self._hosts[worker].distrusted)
+        return worker in self._states and bool(self._states[worker].distrusted)
 
     @property
     def distrusted(self) -> bool:
         """Return whether some worker gets no more tasks."""
-        return any(host.distrusted for host in self._hosts.values())
+        return any(state.distrusted for state in self._states.values())
 
     def factor(self, worker: str) -> float:
-        """Return the factor that converts times of a worker to those of the first host.
+        """Return the factor that converts times of a worker to those of the first state.
 
         Workers of one host share it. Other programs may disturb a comparison, so it is the median of the first ones.
         Later ones do not count: a factor that followed each comparison would carry their errors on from incumbent to
@@ -111,7 +111,7 @@ class Hosts:
         return statistics.median(self._factors.get(self._machine(worker)) or [1.0])
 
     def _machine(self, worker: str) -> str:
-        return (self._hosts[worker].machine if worker in self._hosts else "") or worker
+        return (self._states[worker].machine if worker in self._states else "") or worker
 
     def begin(self, worker: str, factor: float = 0.0) -> None:
         """Record the first host: its factor is 1, or at first one that keeps times of an earlier session."""
@@ -143,14 +143,14 @@ class Hosts:
             times: where its time went.
             compared_with: time on the first host of the incumbent that was timed alternately; 0 if there was none.
         """
-        host = self._of(worker)
+        state = self._of(worker)
         for name, seconds in times.items():
-            host.seconds[name] = host.seconds.get(name, 0.0) + seconds
-        host.measured += 1
+            state.seconds[name] = state.seconds.get(name, 0.0) + seconds
+        state.measured += 1
         notes = []
         kept, rejected = len(facts["seconds"]), facts["rejected"]
         if facts["noisy"] or rejected > kept:
-            host.disturbed += 1
+            state.disturbed += 1
             undisturbed = "no measurement was" if facts["noisy"] else f"{kept} of {kept + rejected} measurements were"
             notes.append(f"busy: {undisturbed} undisturbed")
         here = facts["incumbent_seconds"]
@@ -158,10 +158,10 @@ class Hosts:
             machine = self._machine(worker)
             if machine != self._first and len(known := self._factors.setdefault(machine, [])) < _COMPARISONS:
                 known.append(compared_with / here)
-            if host.incumbent[0] != compared_with:
-                host.incumbent = (compared_with, here)
-            drift = here / host.incumbent[1]
-            host.slowest = max(host.slowest, drift, 1 / drift)
+            if state.incumbent[0] != compared_with:
+                state.incumbent = (compared_with, here)
+            drift = here / state.incumbent[1]
+            state.slowest = max(state.slowest, drift, 1 / drift)
             if not 1 / _DRIFT < drift < _DRIFT:
                 notes.append(f"drifted: the incumbent takes {drift:.2f} times as long as at first")
         return "; ".join(notes)
@@ -175,31 +175,36 @@ class Hosts:
     def remarks(self) -> list[str]:
         """Return warnings about hosts, one sentence each."""
         found = []
-        for host in self._hosts.values():
-            if host.measured >= _LEAST_MEASURED and host.disturbed > _BUSY_SHARE * host.measured:
-                found.append(f"{host.name} is busy: {host.disturbed} of {host.measured} measurements were disturbed")
-            if host.slowest > _DRIFT:
-                found.append(f"{host.name} drifts: the same kernel took {host.slowest:.2f} times as long as at first")
-            if host.distrusted:
-                found.append(f"{host.name} gets no candidates: {host.distrusted}")
+        for state in self._states.values():
+            if state.measured >= _LEAST_MEASURED and state.disturbed > _BUSY_SHARE * state.measured:
+                found.append(f"{state.name} is busy: {state.disturbed} of {state.measured} measurements were disturbed")
+            if state.slowest > _DRIFT:
+                found.append(f"{state.name} drifts: the same kernel took {state.slowest:.2f} times as long as at first")
+            if state.distrusted:
+                found.append(f"{state.name} gets no candidates: {state.distrusted}")
         return found
 
     def seconds(self) -> dict[str, float]:
-        """Return seconds by "worker: activity"."""
-        return {f"{host.name}: {name}": spent for host in self._hosts.values() for name, spent in host.seconds.items()}
+        """Return seconds by "worker: activity". A worker that was started again counts with the one before it."""
+        found: dict[str, float] = {}
+        for state in self._states.values():
+            for name, spent in state.seconds.items():
+                key = f"{state.name}: {name}"
+                found[key] = found.get(key, 0.0) + spent
+        return found
 
     def table(self) -> Table:
         """Return a table of where the time of each worker went."""
         names = ("waiting", "preparing", "reference", "measuring", "building")
         rows = [
             (
-                host.name,
-                str(host.measured),
-                str(host.lost),
-                *(f"{host.seconds.get(name, 0.0):.2f}" for name in names),
+                state.name,
+                str(state.measured),
+                str(state.lost),
+                *(f"{state.seconds.get(name, 0.0):.2f}" for name in names),
                 f"{self.factor(worker):.3f}",
             )
-            for worker, host in self._hosts.items()
+            for worker, state in self._states.items()
         ]
         columns = ("worker", "results", "lost", *(f"{name} (s)" for name in names), "factor")
         return Table("where the time of the workers went", columns, tuple(rows))
