@@ -138,3 +138,13 @@ def test_a_client_that_is_closed(machines: Machines) -> None:
     with pytest.raises(tw.ArgumentError, match="closed") as error:
         Cluster(client)
     assert error.value.code == "cluster/kind"
+
+
+def test_a_client_that_is_asynchronous(machines: Machines) -> None:
+    async def search() -> None:
+        async with distributed.Client(machines.address, asynchronous=True) as client:
+            with pytest.raises(tw.ArgumentError, match="is asynchronous") as error:
+                Cluster(client)
+            assert error.value.code == "cluster/kind"
+
+    asyncio.run(search())

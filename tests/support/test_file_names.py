@@ -15,6 +15,7 @@ from tilewright import meta_schedule as ms
 from tilewright import script
 from tilewright.cli.commands import app
 from tilewright.cli.user_script import load_script
+from tilewright.meta_schedule.session_logs import SessionLogs
 from tilewright.testing import everyday
 
 PROGRAM = """import tilewright as tw
@@ -101,3 +102,13 @@ def test_a_path_that_is_too_long_is_told_of(call: str) -> None:
     with pytest.raises(tw.ArgumentError, match="database is a path of 300 characters") as error:
         getattr(tw, call)(everyday.attention(1, 4, 4), database="x" * 300)
     assert error.value.code == "arguments/path"
+
+
+def test_the_name_of_a_task_fits_in_that_of_its_log(tmp_path: Path) -> None:
+    for letter in ("a", "ä", "積", "𝔸"):
+        with SessionLogs(tmp_path / letter, [letter * 300, letter]) as logs:
+            for task in logs.tasks:
+                task.info("told")
+        written = sorted((tmp_path / letter / "logs").glob("*.task_[01]_*"))
+        assert len(written) == 2 and all("told" in path.read_text() for path in written)
+        assert all(letter * 50 in path.name for path in written[:1])

@@ -90,6 +90,10 @@ class Cluster:
             raise ArgumentError.of(
                 "cluster/kind", f"the client of Dask is {given.status}", "make a client that is connected"
             )
+        if not self._own and given.asynchronous:
+            what = "the client of Dask is asynchronous, and a search waits for its results"
+            hint = "pass the address of the scheduler; in a coroutine: await asyncio.to_thread(tw.tune, ...)"
+            raise ArgumentError.of("cluster/kind", what, hint)
         self.address: str = scheduler.check_address(given) if self._own else given.scheduler.address
         self._security = scheduler.security(self.address) if self._own else given.security
         scheduler.keep_quiet()

@@ -7,9 +7,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from tilewright.support.file_names import shortened
+
 __all__ = ["SessionLogs"]
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
+#: bytes of the name of a task in that of a file, which has at most 255
+_LONGEST_NAME = 200
 _FORMAT = "%(asctime)s [%(levelname)s] %(message)s"
 
 
@@ -31,7 +35,7 @@ class SessionLogs:
         self.tasks: list[logging.Logger] = []
         for number, name in enumerate(task_names):
             digits = len(str(len(task_names) - 1))
-            text = f"task_{number:0{digits}d}_{_NOT_IN_NAMES.sub('_', name)[:100]}"
+            text = f"task_{number:0{digits}d}_{shortened(_NOT_IN_NAMES.sub('_', name), _LONGEST_NAME)}"
             logger = logging.getLogger(f"tilewright.meta_schedule.logging.{text}")
             logger.propagate = False
             self.tasks.append(logger)

@@ -1,4 +1,5 @@
-"""File names that are not valid UTF-8, which Python represents with lone surrogates."""
+"""File names: their length in bytes, and names that are not valid UTF-8, which Python represents with lone
+surrogates."""
 
 from __future__ import annotations
 
@@ -11,6 +12,11 @@ from tilewright.errors import ArgumentError, ArgumentTypeError
 def printable(file: str) -> str:
     """Return the name in the form that messages and the core use."""
     return file if file.isascii() else file.encode(errors="backslashreplace").decode()
+
+
+def shortened(name: str, most: int) -> str:
+    """Return the beginning of a name that has at most so many bytes, which is what file systems limit."""
+    return name.encode()[:most].decode(errors="ignore")
 
 
 def path_for_core(name: str, path: str | os.PathLike[str]) -> str:
