@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import tilewright as tw
+from tilewright.cli.commands import app
 from tilewright.script import from_source
 
-from .conftest import HEAD, Run
+from .conftest import HEAD, PRODUCT, Run
 
 COMMANDS = ["tune", "show", "compile", "db", "info"]
 
@@ -165,6 +167,17 @@ def test_an_empty_database(run: Run, folder: Path) -> None:
     _core.Database.open(str(folder / "empty.db"))
     assert run("db", "empty.db").stdout == "empty.db holds no records\n"
     assert run("db", "empty.db", "--json").stdout == ""
+    # What was done is no record.
+    _core.Database.open(str(folder / "other.db"))
+    merged = run("db", "empty.db", "--merge", "other.db", "--export", "lines", "--json")
+    assert merged.stdout == "" and "0 records and 0 programs of other.db added" in merged.stderr
+    assert "0 records of 0 programs written to lines" in merged.stderr
+
+
+def test_letters_that_the_encoding_of_the_locale_lacks(folder: Path) -> None:
+    (folder / "product.py").write_text(PRODUCT.replace("A", "Ä"), encoding="utf-8")
+    result = CliRunner(charset="ascii").invoke(app, ["show", "product.py", "--source"])
+    assert result.exit_code == 0 and "def product(\\xc4: T.Buffer(" in result.stdout
 
 
 def test_info(run: Run) -> None:

@@ -69,6 +69,7 @@ CASES = {
         ["there is no pass 'nothing'", "hint: passes: bind_launches, plan_allocations, "],
     ),
     "too much at once": (["show", "--asm", "--llvm"], script(), ["exclude one another", "hint:"]),
+    "two listings": (["db", "--json", "--statistics"], script(), ["exclude one another", "hint:"]),
     "unknown record": (["show", "--record", "worst"], script(), ["--record worst", "--record best"]),
     "no database": (["show", "--record", "best"], script(), ["no such database", "hint:"]),
     "bad kind of target": (["compile", "--target", "metal"], script(), ["target kind metal is unknown", "hint: write"]),

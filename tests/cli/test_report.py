@@ -111,3 +111,6 @@ def test_the_page_goes_to_a_pipe(run: Run, folder: Path) -> None:
     result = run("report", "out/tilewright.db", "-o", "-")
     assert result.stdout.startswith("<!DOCTYPE html>") and result.stdout.rstrip().endswith("</html>")
     assert not (folder / "-").exists() and not (folder / "out" / "tilewright.html").exists()
+    # Whatever the locale: the page says of itself that it is UTF-8.
+    there = CliRunner(charset="ascii").invoke(app, ["report", "out/tilewright.db", "-o", "-"])
+    assert there.exit_code == 0 and "·" in there.stdout_bytes.decode() and "charset" in there.stdout_bytes.decode()

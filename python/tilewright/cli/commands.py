@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import io
 import json
 import os
 import re
@@ -52,6 +54,9 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         early_interrupts.end()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # programs hold letters that the encoding of a locale may lack
+                stream.reconfigure(errors="backslashreplace")
         try:
             with early_interrupts.recognized(), warnings.catch_warnings():
                 shown = warnings.showwarning
@@ -634,16 +639,19 @@ def db(
     from tilewright.database.damage import check_intact
     from tilewright.database.postgres_store import is_server
 
+    if statistics and as_json:
+        raise ArgumentError.of("command/options", "--statistics and --json exclude one another", "choose one")
+    say = functools.partial(print, file=sys.stderr) if as_json else print  # standard output is records alone
     if merge or prune or read or forget_damaged:
         if not is_server(file) and not merge and not read:
             records.read_database(file)  # pruning must not create a database
-        upkeep.change(file, merge or [], read, prune, forget_damaged=forget_damaged, say=print)
+        upkeep.change(file, merge or [], read, prune, forget_damaged=forget_damaged, say=say)
     store = records.read_database(file)
     check_intact(file)
     if write:
         prepare_folder(write, "--export")
         programs, count = record_lines.write_lines(store, write)
-        print(f"{count} records of {programs} programs written to {write}")
+        say(f"{count} records of {programs} programs written to {write}")
     if statistics:
         show_table(upkeep.statistics(store))
     elif as_json:
@@ -692,7 +700,8 @@ def report(
 
     found = report_on(file, top=top)
     if str(out) == "-":
-        print(page(found))
+        sys.stdout.flush()
+        sys.stdout.buffer.write(f"{page(found)}\n".encode())  # as the page says of itself, whatever the locale
         return
     if out is None and not is_server(file):
         # The folders "." and ".." have names of their own.
