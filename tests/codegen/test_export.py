@@ -127,6 +127,27 @@ def test_names_of_files_are_plain(tmp_path: Path) -> None:
         tw.compile(saxpy).export(tmp_path, 5)  # type: ignore[arg-type]
 
 
+def test_files_that_are_no_objects(tmp_path: Path) -> None:
+    (tmp_path / "other.o").write_bytes(b"not an object")
+    for name in ("other.o", "missing.o"):
+        with pytest.raises(tw.ResourceError, match=name) as error:
+            tw.load(tmp_path / name)
+        assert error.value.code == "library/open" and error.value.hint
+
+
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    with pytest.raises(tw.ArgumentError, match="is not UTF-8 text"):
+        tw.compile(saxpy).export(tmp_path, "caf\udce9")
+
+
+@pytest.mark.parametrize("target", ["native", "interpreter"])
+def test_names_that_no_kernel_can_have(target: str) -> None:
+    for name, why in (("", "is empty"), ("a\0b", "contains a zero byte")):
+        with pytest.raises(tw.ArgumentError, match=why) as error:
+            tw.compile(saxpy.with_attr("global_symbol", name), target=target)
+        assert error.value.code == "compile/name"
+
+
 def test_names_with_a_zero_byte(tmp_path: Path) -> None:
     for folder, name in ((tmp_path, "a\0b"), (f"{tmp_path}/a\0b", "a")):
         with pytest.raises(tw.ArgumentError, match="contains a zero byte"):

@@ -1,5 +1,6 @@
 """NAME_validate: functions that check what a program declares of its arrays, from Python and from C."""
 
+import pickle
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -203,8 +204,14 @@ def test_from_c(exported: Any, tmp_path: Path) -> None:
 
 
 def test_loaded_again(exported: Any) -> None:
-    kernel = tw.load(exported.library)
-    assert isinstance(kernel, tw.Kernel) and kernel.name == "product"
+    for file in (exported.library, exported.object):
+        kernel = tw.load(file)
+        assert isinstance(kernel, tw.Kernel) and kernel.name == "product"
+        for each in (kernel, pickle.loads(pickle.dumps(kernel))):
+            check_validation(each)
+
+
+def check_validation(kernel: tw.Kernel) -> None:
     arrays = [np.zeros(shape, "float32") for shape in ((1,), (4, 4), (1, 4))]
     indptr, indices = np.array([0, 1], "int32"), np.array([3], "int32")
     kernel.validate(indptr, indices, *arrays)
@@ -228,8 +235,10 @@ def test_own_functions_keep_their_names(tmp_path: Path) -> None:
             q[i] = p[i] + 1
 
     module = tw.ir.IRModule({"f": f, "f_validate": own})
-    loaded = tw.load(tw.compile(module).export(tmp_path, "both").library)
-    assert {*loaded} == {"f", "f_validate"}
-    p, q = np.arange(4, dtype="int32"), np.zeros(4, "int32")
-    loaded["f_validate"](p, q)
-    assert (q == p + 1).all()
+    exported = tw.compile(module).export(tmp_path, "both")
+    for file in (exported.library, exported.object):
+        loaded = tw.load(file)
+        assert {*loaded} == {"f", "f_validate"}
+        p, q = np.arange(4, dtype="int32"), np.zeros(4, "int32")
+        loaded["f_validate"](p, q)
+        assert (q == p + 1).all()

@@ -13,7 +13,7 @@ import pytest
 from tests.search.programs import AddOne, Product
 
 import tilewright as tw
-from tilewright.kernel.kernel import load_object_code
+from tilewright.kernel import load_object_code
 from tilewright.meta_schedule import Builder, BuilderInput, BuilderResult, LocalBuilder, named_functions
 from tilewright.meta_schedule.builder import remove_build_dir
 

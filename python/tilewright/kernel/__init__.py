@@ -17,12 +17,11 @@ if TYPE_CHECKING:
         compile_quietly,
         compile_task,
         kernels_of,
-        load,
-        load_object_code,
         lower,
         notes_on,
         object_code_of,
     )
+    from tilewright.kernel.loading import load, load_object_code
     from tilewright.kernel.num_threads import get_num_threads, set_num_threads
 
 #: public name -> the module of this package that defines it
@@ -37,8 +36,8 @@ _NAMES = {
     "compile_quietly": "kernel",
     "compile_task": "kernel",
     "kernels_of": "kernel",
-    "load": "kernel",
-    "load_object_code": "kernel",
+    "load": "loading",
+    "load_object_code": "loading",
     "lower": "kernel",
     "notes_on": "kernel",
     "object_code_of": "kernel",

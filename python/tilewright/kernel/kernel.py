@@ -14,12 +14,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from tilewright import _core, te
-from tilewright.errors import ArgumentError, Error, ResourceError
+from tilewright.errors import ArgumentError, Error
 from tilewright.kernel.compiler_flags import BuildFlags as BuildFlags
 from tilewright.kernel.compiler_flags import build_flags as build_flags
 from tilewright.kernel.device_code import View, find_nvrtc, report_on_kernels, text_of_kernels
 from tilewright.kernel.dump import dump
-from tilewright.kernel.exports import VALIDATE, Exported, alone, export
+from tilewright.kernel.exports import Exported, alone, export
 from tilewright.kernel.num_threads import get_num_threads as get_num_threads
 from tilewright.kernel.num_threads import set_num_threads as set_num_threads
 from tilewright.kernel.recorded import as_module, exported_keys, recorded_schedules, with_recorded
@@ -264,6 +264,7 @@ class Kernel(_core.KernelBase):
         """
         name = self.name if name is None else name
         limits.kind("name", name, str, "the name of the files and of the function")
+        name = path_for_core("name", name)
         return export(alone(self._need_program(), self.name, name), folder, name, _call_of)
 
     def validate(self, *args: Any) -> None:
@@ -621,6 +622,7 @@ def _compiled(
     # Values that are not functions are refused below.
     attrs = {name: getattr(function, "attrs", {}) for name, function in module.functions.items()}
     names = ", ".join(str(of_one.get("global_symbol", name)) for name, of_one in attrs.items())
+    _check_names(attrs)
     with announced(f"compiling {names}"):
         lowered, report = _lowered(module, text, check_bounds=check_bounds)
         find_nvrtc(target)
@@ -643,7 +645,7 @@ def _compiled(
     if code.platform:
         named = {name: module.functions[key] for name, key in exported_keys(module).items()}
         alike = _core.Module(named, {})
-        return _one_or_many(
+        return one_or_many(
             {name: Kernel(_core.interpreted_callable(alike, name, code.platform), sources[name]) for name in named}
         )
     loaded = _core.load_object(code.bytes)
@@ -651,7 +653,20 @@ def _compiled(
     if not is_for_device(target) and target.num_cores < _core.Target("native").num_cores:
         for kernel in kernels.values():
             kernel.threads = target.num_cores
-    return _one_or_many(kernels)
+    return one_or_many(kernels)
+
+
+def _check_names(attrs: Mapping[Any, Mapping[str, Any]]) -> None:
+    """Refuse names that no kernel can have, which C ends at the first zero byte.
+
+    Args:
+        attrs: attributes of the functions by their names in the module.
+    """
+    for key, of_one in attrs.items():
+        name = str(of_one.get("global_symbol", key))
+        if not name or "\0" in name:
+            what = "is empty" if not name else f"contains a zero byte: {name!r:.80}"
+            raise ArgumentError.of("compile/name", f"the global_symbol of the function {key!s} {what}")
 
 
 def compile_task(task: Task, scheduled: Any = None, target: str = "native") -> Kernel:
@@ -686,26 +701,9 @@ def compile_functions(
 
 def _interpreted(module: Any) -> Kernel | KernelModule:
     names = [name for name, func in module.functions.items() if "global_symbol" in func.attrs]
+    _check_names({name: module.functions[name].attrs for name in names})
     source = _Program(module, None, None, "interpreter", {})
-    return _one_or_many({name: Kernel(_core.interpreted_callable(module, name), source) for name in names})
-
-
-@explained
-def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
-    """Load the kernels of a shared library that :meth:`Kernel.export` wrote, or of an object file that a builder of a
-    search made (``RunnerInput.artifact_path``), for this kind of processor: one kernel, or a :class:`KernelModule` of
-    several. ``kernel.strides = "copy"`` makes a kernel accept arrays that are not compact.
-
-    Raises:
-        ResourceError: The file cannot be loaded, or has no kernels, or kernels of another version.
-    """
-    place = os.path.abspath(path_for_core("path", path))
-    if place.endswith(".o"):
-        try:
-            return load_object_code(Path(place).read_bytes())
-        except OSError as error:
-            raise ResourceError.of("library/open", f"{place} cannot be loaded: {error.strerror}") from None
-    return _one_or_many(_kernels_of_library(place))
+    return one_or_many({name: Kernel(_core.interpreted_callable(module, name), source) for name in names})
 
 
 def object_code_of(compiled: Kernel | KernelModule) -> bytes:
@@ -722,35 +720,11 @@ def object_code_of(compiled: Kernel | KernelModule) -> bytes:
     return bytes(program.code.bytes)
 
 
-def load_object_code(code: bytes) -> Kernel | KernelModule:
-    """Return the kernels of object code, without their programs."""
-    return _one_or_many(_kernels_of_object(code))
-
-
-def _kernels_of_object(code: bytes) -> dict[str, Kernel]:
-    loaded = _core.load_object(code)
-    return {name: Kernel(loaded.callable(name), None, code) for name in loaded.names}
-
-
-def _kernels_of_library(path: str) -> dict[str, Kernel]:
-    """Return the kernels of a library, by name, with their validators."""
-    from tilewright.kernel.omitted_outputs import calls_from
-
-    found, text = _core.load_library(path_for_core("path", path))
-    calls = calls_from(text)
-    kernels = {name: Kernel(base, None, path, calls.get(name)) for name, base in found.items()}
-    # The library stores no call signatures of its validators.
-    checks = {name for name in found if name.endswith(VALIDATE) and name not in calls}
-    for name, kernel in kernels.items():
-        if f"{name}{VALIDATE}" in checks:
-            kernel._validator = kernels[f"{name}{VALIDATE}"]
-    return {name: kernel for name, kernel in kernels.items() if name not in checks}
-
-
 def _from_library(source: str | bytes, name: str, strides: str = "refuse", threads: int = 0) -> Kernel:
-    """Return a kernel of the library at a path, or of object code."""
-    kernels = _kernels_of_object(source) if isinstance(source, bytes) else _kernels_of_library(source)
-    kernel = kernels[name]
+    """Return a kernel of the library at a path, or of object code. Pickles name this function."""
+    from tilewright.kernel.loading import kernels_of_library, kernels_of_object
+
+    kernel = (kernels_of_object(source) if isinstance(source, bytes) else kernels_of_library(source))[name]
     kernel.strides, kernel.threads = strides, threads
     return kernel
 
@@ -774,5 +748,6 @@ def _compiled_again(
     return kernel
 
 
-def _one_or_many(kernels: dict[str, Kernel]) -> Kernel | KernelModule:
+def one_or_many(kernels: dict[str, Kernel]) -> Kernel | KernelModule:
+    """Return the only kernel, or a module of several."""
     return next(iter(kernels.values())) if len(kernels) == 1 else KernelModule(kernels)
