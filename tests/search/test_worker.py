@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -75,6 +77,25 @@ def test_what_dies_says_how(worker, how):
     with pytest.raises(Lost, match="status 3"):
         worker.call(lambda: os._exit(3), (), seconds=30)
     assert worker.call(lambda: 1, (), seconds=30) == 1
+
+
+def test_a_process_that_is_stopped_reads_no_arguments(worker):
+    os.kill(worker.call(os.getpid, (), seconds=30), signal.SIGSTOP)
+    with pytest.raises(Overdue):
+        worker.call(len, (bytes(1 << 22),), seconds=0.5)
+    assert worker.call(len, (bytes(1 << 22),), seconds=1e300) == 1 << 22
+
+
+def test_a_program_with_many_open_files(worker):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    try:
+        with contextlib.ExitStack() as files:
+            for _ in range(1100):
+                files.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+            assert worker.call(lambda: 1, (), seconds=30) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_memory_is_limited(worker):

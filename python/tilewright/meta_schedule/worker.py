@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 import os
 import pickle
 import resource
@@ -37,6 +38,8 @@ __all__ = ["Lost", "Overdue", "Raised", "Worker"]
 _LENGTH = struct.Struct("<Q")
 #: seconds that a new process may take to be there and to run its initializer
 START_SECONDS = 120.0
+#: seconds that a call may take at most, where it has a limit; the system counts milliseconds in 32 bits
+MOST_SECONDS = 2e6
 PIPES = "TILEWRIGHT_WORKER_PIPES"
 #: Functions of the parent may name its modules, which are there once this is imported.
 _ALIAS = "tilewright.compat.tvm"
@@ -55,13 +58,19 @@ class Raised(Exception):
     """The function raised; the text is its traceback, as the worker saw it."""
 
 
+def _wait(fd: int, event: int, until: float) -> None:
+    """Wait until a pipe can be read or written, or its other end is closed."""
+    poll = select.poll()  # select() takes no file numbers from 1024 on
+    poll.register(fd, event)
+    left = None if math.isinf(until) else min(max(0.0, until - time.monotonic()), MOST_SECONDS)
+    if not poll.poll(None if left is None else 1000 * left):
+        raise Overdue
+
+
 def _read(fd: int, size: int, until: float) -> bytes:
     parts = []
     while size:
-        if until != float("inf"):
-            ready, _, _ = select.select([fd], [], [], max(0.0, until - time.monotonic()))
-            if not ready:
-                raise Overdue
+        _wait(fd, select.POLLIN, until)
         part = os.read(fd, min(size, 1 << 20))
         if not part:
             raise EOFError
@@ -70,14 +79,15 @@ def _read(fd: int, size: int, until: float) -> bytes:
     return b"".join(parts)
 
 
-def _receive(fd: int, until: float = float("inf")) -> bytes:
+def _receive(fd: int, until: float = math.inf) -> bytes:
     (size,) = _LENGTH.unpack(_read(fd, _LENGTH.size, until))
     return _read(fd, size, until)
 
 
-def _send(fd: int, data: bytes) -> None:
+def _send(fd: int, data: bytes, until: float = math.inf) -> None:
     view = memoryview(_LENGTH.pack(len(data)) + data)
     while view:
+        _wait(fd, select.POLLOUT, until)
         view = view[os.write(fd, view) :]
 
 
@@ -89,6 +99,7 @@ class _Process:
         from_parent, self.to_child = os.pipe()
         self.from_child, to_parent = os.pipe()
         lives, self.life = os.pipe()
+        os.set_blocking(self.to_child, False)  # a process that is stopped reads nothing
         theirs = (from_parent, to_parent, lives)
         try:
             self.child = subprocess.Popen(
@@ -119,8 +130,9 @@ class _Process:
     def exchange(self, request: bytes, seconds: float) -> Any:
         """Sends it, and gives the answer."""
         try:
-            _send(self.to_child, request)
-            kind, value = pickle.loads(_receive(self.from_child, time.monotonic() + seconds))
+            until = time.monotonic() + seconds
+            _send(self.to_child, request, until)
+            kind, value = pickle.loads(_receive(self.from_child, until))
         except Overdue:
             self.kill()
             raise Overdue(f"killed after {seconds} seconds") from None
