@@ -55,6 +55,26 @@ def test_a_size_that_is_any_integer(n: object) -> None:
     assert isinstance(kernel(torch.from_numpy(a), n), torch.Tensor)
 
 
+@T.prim_func
+def ones(n: T.int64, b: T.handle):
+    B = T.match_buffer(b, (n, n), "float32")
+    for i, j in T.grid(n, n):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.float32(1)
+
+
+def test_sizes_for_which_there_is_no_array() -> None:
+    kernel = tw.compile(ones)
+    for n in (-1, -3):
+        with pytest.raises(tw.ArgumentError, match=rf"omitted B would have the shape \({n}, {n}\)") as error:
+            kernel(n)
+        assert error.value.code == "call/omitted-size"
+    for n in (2**23, 2**40):
+        with pytest.raises(tw.ResourceError, match=f"no memory for the omitted B of type float32 and shape .{n}, "):
+            kernel(n)
+
+
 def test_a_size_in_an_array_on_a_device() -> None:
     device = tw.device("cpu")
     result = tw.compile(shifted)(device.array(np.zeros(4, "float32")), np.array(6))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import _core, ir
-from tilewright.errors import ArgumentError, Error
+from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.kernel.device import common_device
 from tilewright.support import limits
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
@@ -143,6 +143,7 @@ def complete(call: CallSignature, args: Sequence[Any], named: Mapping[str, Any])
 
     Raises:
         tilewright.ArgumentError: the size of an output does not follow from the arguments.
+        tilewright.ResourceError: there is no memory for an output.
     """
     values = by_position(call, args, named)
     if not call.outputs or values is None:
@@ -160,8 +161,16 @@ def complete(call: CallSignature, args: Sequence[Any], named: Mapping[str, Any])
         if device is not None:
             made[position] = device.zeros(shape, dtype)
         else:
-            made[position] = as_given(aligned_zeros(shape, dtype), arrays)
+            made[position] = as_given(_zeros(shape, dtype, call.labels[position]), arrays)
     return [values[position] if position in values else made[position] for position in every], list(made.values())
+
+
+def _zeros(shape: Sequence[int], dtype: np.dtype[Any], label: str) -> np.ndarray[Any, Any]:
+    try:
+        return aligned_zeros(shape, dtype)
+    except (MemoryError, ValueError):  # ValueError: NumPy cannot even count its bytes
+        what = f"there is no memory for the omitted {label} of type {dtype} and shape {tuple(shape)}"
+        raise ResourceError.of("call/memory", what, "call the kernel for smaller sizes") from None
 
 
 def refuse_missing(call: CallSignature, kernel: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
@@ -221,7 +230,11 @@ def _shape_for(call: CallSignature, position: int, values: Mapping[int, Any]) ->
     """Return the shape of an output, with the sizes that the arguments determine."""
     sizes = _sizes(call, values)
     buffer, label = call.buffer(position), call.labels[position]
-    return [*(_number(extent, sizes, label) for extent in buffer.shape), *_lane_extents(buffer)]
+    shape = [*(_number(extent, sizes, label) for extent in buffer.shape), *_lane_extents(buffer)]
+    if min(shape, default=0) < 0:
+        what = f"the omitted {label} would have the shape {tuple(shape)}, by the sizes of the other arguments"
+        raise ArgumentError.of("call/omitted-size", what, "no extent is negative: pass other sizes")
+    return shape
 
 
 def _lane_extents(buffer: Any) -> list[int]:
