@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -133,6 +134,43 @@ def test_threads_started_off_kernels_stay_off_them() -> None:
     thread.start()
     thread.join()
     assert seen[1].isdisjoint(measure)
+
+
+def test_workers_of_several_users_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "shared" / "host"
+    monkeypatch.setenv(processors.FOLDER_VARIABLE, str(place))
+    before = os.umask(0o077)
+    try:
+        processors.Measures().close()
+    finally:
+        os.umask(before)
+    assert place.stat().st_mode & 0o7777 == 0o1777
+    assert (place / "measures").stat().st_mode & 0o7777 == 0o666
+    assert processors.Measures().first
+
+
+def test_folders_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "folder"):
+        monkeypatch.setenv(processors.FOLDER_VARIABLE, str(place))
+        with pytest.raises(ResourceError, match="the lock files of workers cannot be there") as error:
+            processors.Measures()
+        assert error.value.code == "cluster/host-folder" and processors.FOLDER_VARIABLE in error.value.hint
+    # One that somebody else has made in the folder of temporary files, to have files of this user overwritten.
+    monkeypatch.delenv(processors.FOLDER_VARIABLE)
+    monkeypatch.setattr(processors.tempfile, "gettempdir", lambda: str(tmp_path))
+    victim, trap = tmp_path / "victim", tmp_path / f"tilewright-host-{os.getuid()}"
+    victim.mkdir()
+    trap.symlink_to(victim)
+    with pytest.raises(ResourceError, match="not a folder of this user"):
+        processors.Measures()
+    trap.unlink()
+    trap.mkdir()
+    (victim / "notes").write_text("precious")
+    (trap / "measures").symlink_to(victim / "notes")
+    with pytest.raises(ResourceError):
+        processors.Measures()
+    assert (victim / "notes").read_text() == "precious"
 
 
 def test_a_process_that_was_restricted_after_an_import_stays_so() -> None:

@@ -15,6 +15,7 @@ import fcntl
 import functools
 import math
 import os
+import stat
 import tempfile
 import threading
 import time
@@ -34,15 +35,52 @@ class Canceled(Exception):
     """A task was canceled."""
 
 
+def _shared_folder() -> str:
+    """Return the folder that workers of several users share; "" if this user's workers have their own."""
+    return os.environ.get(FOLDER_VARIABLE, "")
+
+
 def folder() -> Path:
-    """Return the folder of the lock files of this host."""
-    path = Path(os.environ.get(FOLDER_VARIABLE) or Path(tempfile.gettempdir()) / f"tilewright-host-{os.getuid()}")
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Return the folder of the lock files of this host.
+
+    Raises:
+        tilewright.ResourceError: there is none, or another user has made it.
+    """
+    shared = _shared_folder()
+    path = Path(shared or Path(tempfile.gettempdir()) / f"tilewright-host-{os.getuid()}")
+    try:
+        path.mkdir(mode=0o700, parents=True)
+        if shared:
+            path.chmod(0o1777)
+    except FileExistsError:
+        found = path.lstat()
+        if not shared and not (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()):
+            raise _no_locks(path, "it is not a folder of this user") from None
+    except OSError as error:
+        raise _no_locks(path, error.strerror) from None
     return path
 
 
+def _no_locks(path: Path, why: str) -> ResourceError:
+    hint = f"name a folder that all workers of this host may write to in the environment variable {FOLDER_VARIABLE}"
+    return ResourceError.of("cluster/host-folder", f"{path}: the lock files of workers cannot be there: {why}", hint)
+
+
 def _open(name: str) -> int:
-    return os.open(folder() / name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    """Open a lock file. Without O_CREAT where it exists: systems refuse that for files of others in shared folders."""
+    path, how = folder() / name, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    while True:
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                return os.open(path, how)
+            file = os.open(path, how | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            continue  # another worker has just made it
+        except OSError as error:
+            raise _no_locks(path, error.strerror) from None
+        if _shared_folder():
+            os.fchmod(file, 0o666)
+        return file
 
 
 def _try(file: int, how: int) -> bool:
