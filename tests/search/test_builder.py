@@ -68,6 +68,17 @@ def test_one_that_crashes_or_hangs_costs_itself_alone():
         remove_build_dir(fine.artifact_path)
 
 
+def test_without_a_folder_for_temporary_files_each_candidate_fails(monkeypatch, tmp_path):
+    builder = LocalBuilder(max_workers=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+        results = builder.build([BuilderInput(AddOne, LLVM), BuilderInput(Product, LLVM)])
+    assert all("FileNotFoundError" in result.error_msg for result in results)
+    (fine,) = build(builder, AddOne)  # no process was lost
+    assert fine.error_msg is None
+    remove_build_dir(fine.artifact_path)
+
+
 def test_programs_that_cannot_be_compiled():
     (result,) = build(LocalBuilder(max_workers=1), tw.ir.IRModule({}))
     assert result.error_msg.startswith("LocalBuilder: An exception occurred\n")

@@ -136,9 +136,9 @@ class LocalBuilder(Builder):
 
     def _build_one(self, each: BuilderInput) -> BuilderResult:
         worker = self._free.get()
-        folder = tempfile.mkdtemp(prefix="tilewright-build-")
-        path = None
+        folder = path = None
         try:
+            folder = tempfile.mkdtemp(prefix="tilewright-build-")
             request = (*self._functions, each.mod, each.target, each.params, folder)
             path = worker.call(_build_and_export, request, self.timeout_sec)
             return BuilderResult(path, None)
@@ -146,10 +146,10 @@ class LocalBuilder(Builder):
             return BuilderResult(None, f"LocalBuilder: Timeout, killed after {self.timeout_sec} seconds")
         except (Lost, Raised, Error) as error:
             return BuilderResult(None, f"LocalBuilder: An exception occurred\n{error}")
-        except Exception as error:  # the program or a function cannot be pickled
+        except Exception as error:  # no folder can be made; the program or a function cannot be pickled
             return BuilderResult(None, f"LocalBuilder: An exception occurred\n{type(error).__name__}: {error}")
         finally:
-            if path is None or Path(path).parent != Path(folder):
+            if folder is not None and (path is None or Path(path).parent != Path(folder)):
                 shutil.rmtree(folder, ignore_errors=True)
             self._free.put(worker)
 
@@ -206,8 +206,15 @@ class DaskBuilder(Builder):
         if answer.get("object") is None:
             said = answer.get("error") or [_core.measured_facts(answer["result"])[name] for name in ("code", "message")]
             return BuilderResult(None, f"DaskBuilder: {said[1]}")
-        path = Path(tempfile.mkdtemp(prefix="tilewright-build-")) / "kernel.o"
-        path.write_bytes(answer["object"])
+        folder = None
+        try:
+            folder = tempfile.mkdtemp(prefix="tilewright-build-")
+            path = Path(folder) / "kernel.o"
+            path.write_bytes(answer["object"])
+        except OSError as error:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            return BuilderResult(None, f"DaskBuilder: {error}")
         return BuilderResult(str(path), None)
 
 
