@@ -172,13 +172,21 @@ def test_a_copy_of_the_parent_has_a_worker_of_its_own():
     assert done.returncode == 0, done.stderr
 
 
-def test_workers_end_with_their_parent():
+@pytest.mark.parametrize(
+    "call",
+    [
+        "w.call(time.sleep, (1000,), seconds=1000)",
+        # No other thread of Python runs meanwhile.
+        "w.call(re.match, (r'(a+)+$', 'a' * 40 + 'b'), seconds=1000)",
+    ],
+)
+def test_workers_end_with_their_parent(call):
     script = (
-        "import os, time\n"
+        "import os, re, time\n"
         "from tilewright.meta_schedule.worker import Worker\n"
         "w = Worker()\n"
         "print(w.call(os.getpid, (), seconds=30), flush=True)\n"
-        "w.call(time.sleep, (1000,), seconds=1000)\n"
+        f"{call}\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None

@@ -12,6 +12,7 @@ the next call. One that has lost its parent ends.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib
 import math
 import os
@@ -237,14 +238,24 @@ class Worker:
 
 
 def _die_with_parent(life: int) -> None:
-    os.read(life, 1)  # nobody writes: it returns when the parent is gone
-    os._exit(0)
+    """End this process when its parent is gone, which closes the other end of a pipe. The system kills it, also in a
+    call that keeps other threads of Python from running; where the system cannot, a thread of Python ends it."""
+
+    def look() -> None:
+        os.read(life, 1)  # nobody writes: it returns when the parent is gone
+        os._exit(0)
+
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(life, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+    threading.Thread(target=look, daemon=True).start()
 
 
 def serve() -> None:
     """The life of a worker: a setup, then one call after another, until the parent closes the pipe."""
     requests, answers, life = (int(part) for part in os.environ.pop(PIPES).split(","))
-    threading.Thread(target=_die_with_parent, args=(life,), daemon=True).start()
+    _die_with_parent(life)
     os.dup2(2, 1)  # what is printed goes to standard error: standard output may be that of a command
     while True:
         try:
