@@ -435,6 +435,9 @@ def test_names_of_devices():
         with pytest.raises(tw.ArgumentError) as raised:
             tw.device(name)
         assert raised.value.code == "device/name"
+    for number in ("x", -1, 1.5):
+        with pytest.raises(tw.ArgumentError, match="dev_id is"):
+            tw.device("cpu", number)
     with pytest.raises(tw.ResourceError, match=r"no OpenCL device 15: .* there is 1") as raised:
         tw.device("opencl:15").zeros(3)
     assert raised.value.code == "call/no-device"

@@ -17,6 +17,7 @@ import numpy as np
 
 from tilewright import _core
 from tilewright.errors import ArgumentError
+from tilewright.support import limits
 from tilewright.support.numpy_dtype import numpy_dtype
 from tilewright.support.wrong_arguments import explained
 
@@ -395,6 +396,8 @@ def device(dev: str, dev_id: int | None = None) -> Device:
     if kind not in _TYPES or not (number.isdecimal() or not number):
         hint = 'such as "opencl:0", "cuda:0" or "cpu"; tilewright info lists devices'
         raise ArgumentError.of("device/name", f"{dev!r} is not the name of a device", hint)
+    if dev_id is not None:
+        limits.whole("dev_id", dev_id, 0)
     chosen = int(number) if number else dev_id
     if kind == "opencl":
         return opencl(chosen)
