@@ -10,6 +10,7 @@ elsewhere it is a region.
 from __future__ import annotations
 
 import ast
+import builtins
 import operator
 from collections.abc import Callable, Iterator
 from types import CodeType
@@ -77,7 +78,7 @@ def operand(parser: Parser, node: ast.AST) -> Any:
     if kind is ast.Subscript:
         return _subscript(parser, node, vectors=True)
     if kind is ast.List or kind is ast.Tuple:
-        items = _items(parser, node.elts, operand)  # type: ignore[attr-defined]
+        items = items_of(parser, node.elts, operand)  # type: ignore[attr-defined]
         return items if kind is ast.List else tuple(items)
     return parser.table[node.__class__](parser, node)
 
@@ -272,6 +273,8 @@ def _call(parser: Parser, node: ast.Call) -> Any:
             args.append(value_of(arg) if value_of else (condition if is_condition else operand)(parser, arg))
     if not node.keywords:
         parser.mark(node)
+        if func is builtins.any or func is builtins.all or func is builtins.bool:
+            _check_known(func.__name__, args, node)
         return func(*args)
     keywords: dict[str, Any] = {}
     for keyword in node.keywords:
@@ -283,6 +286,17 @@ def _call(parser: Parser, node: ast.Call) -> Any:
             keywords[keyword.arg] = value
     parser.mark(node)
     return func(*args, **keywords)
+
+
+def _check_known(name: str, args: list[Any], node: ast.Call) -> None:
+    """Refuse Python's functions of truth for conditions of the program: `i == j` is true for Python if both are the
+    same object."""
+    if name != "bool" and args and not isinstance(args[0], Expr):
+        args[0] = list(args[0])
+    conditions = args if name == "bool" else args[0] if args else []
+    if any(isinstance(item, Expr) and not isinstance(item, _core.IntImm | _core.FloatImm) for item in conditions):
+        hint = "write the condition itself" if name == "bool" else f"join them by '{'or' if name == 'any' else 'and'}'"
+        raise ScriptProblem("script/condition", f"'{name}' of a condition that is not known while parsing", hint, node)
 
 
 @register("python", "Subscript")
@@ -323,7 +337,8 @@ def _slice(parser: Parser, node: ast.Slice) -> Any:
     return index(parser, node, vectors=False)
 
 
-def _items(parser: Parser, nodes: list[Any], value_of: Callable[[Parser, Any], Any] | None = None) -> list[Any]:
+def items_of(parser: Parser, nodes: list[Any], value_of: Callable[[Parser, Any], Any] | None = None) -> list[Any]:
+    """Return the values of the nodes, those of `*values` one by one."""
     items: list[Any] = []
     for node in nodes:
         if node.__class__ is ast.Starred:
@@ -335,17 +350,17 @@ def _items(parser: Parser, nodes: list[Any], value_of: Callable[[Parser, Any], A
 
 @register("python", "Tuple")
 def _tuple(parser: Parser, node: ast.Tuple) -> Any:
-    return tuple(_items(parser, node.elts))
+    return tuple(items_of(parser, node.elts))
 
 
 @register("python", "List")
 def _list(parser: Parser, node: ast.List) -> Any:
-    return _items(parser, node.elts)
+    return items_of(parser, node.elts)
 
 
 @register("python", "Set")
 def _set(parser: Parser, node: ast.Set) -> Any:
-    return set(_items(parser, node.elts))
+    return set(items_of(parser, node.elts))
 
 
 @register("python", "Dict")
@@ -396,9 +411,13 @@ def _lambda(parser: Parser, node: ast.Lambda) -> Any:
     return eval(code, {**parser.environment(), "__tilewright_run": run})
 
 
-def _loop_over(parser: Parser, generators: list[ast.comprehension], at: int) -> Iterator[None]:
+def _each(parser: Parser, generators: list[ast.comprehension], add: Callable[[], object], at: int = 0) -> None:
+    """Call `add` with the names of a comprehension bound to each of their values.
+
+    It is no generator: the scopes would end when Python collects it, and after an error that is at any time.
+    """
     if at == len(generators):
-        yield
+        add()
         return
     generator = generators[at]
     if generator.is_async:
@@ -408,8 +427,22 @@ def _loop_over(parser: Parser, generators: list[ast.comprehension], at: int) -> 
     for item in items:
         with parser.scope():
             bind_python(parser, generator.target, item)
-            if all(parser.eval(condition) for condition in generator.ifs):
-                yield from _loop_over(parser, generators, at + 1)
+            if all(_holds(parser, test) for test in generator.ifs):
+                _each(parser, generators, add, at + 1)
+
+
+def _holds(parser: Parser, node: ast.expr) -> bool:
+    """Whether a condition of a comprehension holds. Of `i == j` Python asks only whether both are the same object."""
+    test = condition(parser, node)
+    parser.at = node
+    if isinstance(test, Expr) and not isinstance(test, _core.IntImm | _core.FloatImm):
+        raise ScriptProblem(
+            "script/condition",
+            "whether the condition of a comprehension holds is not known while parsing",
+            f"choose a value for each item instead: value if {ast.unparse(node)} else 0",
+            node,
+        )
+    return bool(test)
 
 
 def bind_python(parser: Parser, target: ast.AST, value: Any) -> None:
@@ -448,20 +481,24 @@ def unpack(target: ast.Tuple | ast.List, value: Any) -> Iterator[tuple[ast.expr,
 
 
 @register("python", "ListComp")
-def _list_comp(parser: Parser, node: ast.ListComp) -> Any:
-    return [parser.eval(node.elt) for _ in _loop_over(parser, node.generators, 0)]
+def _list_comp(parser: Parser, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Any:
+    values: list[Any] = []
+    _each(parser, node.generators, lambda: values.append(parser.eval(node.elt)))
+    return values
 
 
 @register("python", "GeneratorExp")
 def _generator(parser: Parser, node: ast.GeneratorExp) -> Any:
-    return iter([parser.eval(node.elt) for _ in _loop_over(parser, node.generators, 0)])
+    return iter(_list_comp(parser, node))
 
 
 @register("python", "SetComp")
 def _set_comp(parser: Parser, node: ast.SetComp) -> Any:
-    return {parser.eval(node.elt) for _ in _loop_over(parser, node.generators, 0)}
+    return set(_list_comp(parser, node))
 
 
 @register("python", "DictComp")
 def _dict_comp(parser: Parser, node: ast.DictComp) -> Any:
-    return {parser.eval(node.key): parser.eval(node.value) for _ in _loop_over(parser, node.generators, 0)}
+    items: list[tuple[Any, Any]] = []
+    _each(parser, node.generators, lambda: items.append((parser.eval(node.key), parser.eval(node.value))))
+    return dict(items)

@@ -1,0 +1,49 @@
+"""Comprehensions of scripts run while parsing: their conditions are Python's, and their names end with them."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+from marked_errors import FUNCTION, check_body, error_of
+
+import tilewright as tw
+from tilewright.script import from_source
+
+
+def computed(body: str) -> list[float]:
+    """What the body stores to A, which holds 0, 1, 2, ..., with n = 5."""
+    program = from_source(FUNCTION + textwrap.indent(body, "    "))
+    a = np.arange(16, dtype="float32")
+    tw.ir.interpret(tw.ir.IRModule({"f": program}), "f", a, np.zeros(1, "float32"), 5)
+    return a.tolist()
+
+
+def test_values() -> None:
+    a = [float(i) for i in range(16)]
+    assert computed("A[0] = sum([A[i] for i in range(16) if i % 3 == 1])")[0] == sum(a[1::3])
+    assert computed("A[0] = sum(A[i * j] for i in (1, 2) for j in (3, 4) if i < j - 1)")[0] == a[3] + a[4] + a[8]
+    assert computed("A[0] = len({i % 2 for i in range(5)})")[0] == 2
+    assert computed("A[0] = {i: A[i] for i in (3, 4)}[4]")[0] == a[4]
+    assert computed("A[0] = sum([n if n == i else 0 for i in range(16)])")[0] == 5
+    assert computed("A[0] = any(i == 2 for i in range(3)) + all([True]) + bool(0)")[0] == 2
+
+
+@pytest.mark.parametrize("kind", ["[A[j] for j in (0, 1) if {}]", "{{j for j in (0, 1) if j and {}}}"])
+@pytest.mark.parametrize("condition", ["j == n", "n != j", "A[j] > 0.0", "j == n or n < 3"])
+def test_conditions_of_the_program(kind: str, condition: str) -> None:
+    before, after = kind.format(condition).split(" if ")
+    marked = f"x = {before} if «{after[:-1]}»{after[-1]}"
+    check_body("script/condition", marked, "is not known while parsing", f"value if {after[:-1]} else 0")
+
+
+def test_functions_of_truth() -> None:
+    check_body("script/condition", "A[0] = «any(n == j for j in (1, 2))»", "'any' of a condition", "by 'or'")
+    check_body("script/condition", "A[0] = «all([True, n == 1])»", "'all' of a condition", "by 'and'")
+    check_body("script/condition", "A[0] = «bool(n == 1)»", "'bool' of a condition", "the condition itself")
+
+
+def test_a_failing_item_is_reported_once() -> None:
+    error = error_of(FUNCTION + "    x = T.meta_var([A[i] * q for i in range(4)])\n    A[0] = x[0]\n    A[1] = x[1]\n")
+    assert [e.message for e in error.errors] == ["'q' is not defined"]
