@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import linecache
+from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import tilewright as tw
+from tilewright.script import from_file, from_source
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 
@@ -131,3 +133,34 @@ def test_cells_of_the_real_shell() -> None:
     error = shell.run_cell("x = 1\n" + func.format("missing")).error_in_exec
     assert isinstance(error, tw.ScriptError)
     assert error.line == 4 and "A[0] = missing" in str(error)
+
+
+HELPERS = '''
+"""{}"""
+EXTENT: int = 4
+WIDTHS: tuple = (1, 2)
+
+@T.macro
+def clear(A):
+    A[0] = {}
+
+@T.prim_func
+def f(A: T.Buffer((EXTENT,), "float32")):
+    clear(A)
+'''
+
+
+@pytest.mark.parametrize("separator", ["\f", "\v", "\x1c", "\x85", "\u2028", "\r\n"])
+def test_lines_are_those_of_python(separator: str) -> None:
+    text = HELPERS.format(separator, "{}")
+    assert "A[0] = T.float32(2.0)" in from_source(text.format("2.0"), {"T": T}).script()
+    with pytest.raises(tw.ScriptError, match="'missing' is not defined") as caught:
+        from_source(text.format("missing"), {"T": T})
+    assert (caught.value.line, caught.value.column) == (text.count("\n", 0, text.index("A[0] =")) + 1, 12)
+    assert "A[0] = missing" in str(caught.value)
+
+
+def test_files_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text("from tilewright.script import tir as T\n" + HELPERS.format("", "2.0"), encoding="utf-8-sig")
+    assert "A[0] = T.float32(2.0)" in from_file(path).script()

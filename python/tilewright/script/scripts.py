@@ -22,7 +22,7 @@ from tilewright.script.expressions import bind_python
 from tilewright.script.ir.modules import define_module, ir_module
 from tilewright.script.parser import Parser
 from tilewright.script.report import Problem, ScriptProblem, to_error
-from tilewright.script.source import BadSyntax, Source, from_text
+from tilewright.script.source import BadSyntax, Source, from_text, lines_of
 from tilewright.script.tir.functions import define_function, parse_function
 
 
@@ -61,7 +61,7 @@ def from_file(path: str | Path, extra_vars: Mapping[str, Any] | None = None, che
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError.of("script/source", f"path is the path of a file, not {path!r:.80}")
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         hint = (
             f"the path is relative to {Path.cwd()}" if isinstance(error, FileNotFoundError) else "name a file to read"
@@ -120,7 +120,7 @@ class _Script:
     def run(self) -> None:
         parser = self.parser
         for statement in parser.source.tree.body:
-            targets = statement.targets if isinstance(statement, ast.Assign) else []
+            targets = getattr(statement, "targets", [getattr(statement, "target", None)])
             with parser.reporting(statement, *targets):
                 parser.at = statement
                 self._statement(statement)
@@ -138,6 +138,10 @@ class _Script:
             value = parser.eval(node.value)
             for target in node.targets:
                 bind_python(parser, target, value)
+            return
+        if isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                bind_python(parser, node.target, parser.eval(node.value))
             return
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             decorator = self._decorator(node)
@@ -178,7 +182,7 @@ class _Script:
     def _python(self, node: ast.stmt) -> None:
         """Runs the statement as Python; macros find their text through linecache."""
         parser = self.parser
-        lines = self.text.splitlines(keepends=True)
+        lines = lines_of(self.text)
         linecache.cache[parser.source.file] = (len(self.text), None, lines, parser.source.file)
         namespace = parser.environment()
         before = dict(namespace)

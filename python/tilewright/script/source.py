@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import linecache
 import os
 import stat
@@ -89,9 +90,14 @@ def _start(source: Source) -> Place:
     return source.first_line, 1, source.first_line, 2
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines as Python's parser counts them: unlike str.splitlines(), it goes on after form feeds and the like."""
+    return io.StringIO(text, newline=None).readlines()
+
+
 def from_text(text: str, file: str) -> Source:
     """A whole script given as text."""
-    source = Source(file, text.splitlines(keepends=True), 1)
+    source = Source(file, lines_of(text), 1)
     source.ascii = text.isascii()
     _parse_indented(source, text)
     return source
@@ -159,7 +165,7 @@ def _kept_by_python(file: str, module: dict[str, Any]) -> list[str]:
             text = os.pread(0, status.st_size, 0).decode() if stat.S_ISREG(status.st_mode) else ""
         except (OSError, UnicodeDecodeError):
             return []
-    return text.splitlines(keepends=True)
+    return lines_of(text)
 
 
 def _text_after_c(arguments: Sequence[str]) -> str:
