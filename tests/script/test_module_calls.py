@@ -47,3 +47,29 @@ def test_what_is_no_memory_is_refused_at_the_line(given: str, more: str, code: s
     with pytest.raises(tw.ScriptError) as caught:
         tw.compile(from_source(SOURCE.format(given=given, more=more)))
     assert caught.value.code == code and "Module.square(" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["_name", "_parts", "__dunder", "__init__", "mro", "T", "cls", "metadata"])
+def test_functions_of_any_name(name: str) -> None:
+    module = from_source(f"""
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def {name}(x: T.int32) -> T.int32:
+        return x + 1
+
+    @T.prim_func
+    def main(A: T.Buffer((2,), "int32")):
+        A[0] = Module.{name}(A[1])
+""")
+    tw.ir.assert_structural_equal(from_source(module.script()), module)
+    a = np.array([0, 7], "int32")
+    tw.ir.interpret(module, "main", a)
+    assert a[0] == 8
+
+
+def test_a_function_that_is_missing() -> None:
+    text = SOURCE.replace("Module.square(x, t)", "Module.sqare(x, t)").format(given="t", more="")
+    with pytest.raises(tw.ScriptError, match="module 'Module' has no function 'sqare'") as caught:
+        from_source(text)
+    assert "'square'" in caught.value.hint

@@ -23,17 +23,20 @@ class FunctionNames:
     """The name of the class inside its body: its functions, which may be called before they are defined."""
 
     def __init__(self, name: str, functions: Mapping[str, Any]) -> None:
-        self._name = name
-        self._functions = functions
+        # Functions may have any name, also that of an attribute: only `__getattribute__` knows all of them.
+        object.__setattr__(self, "_parts", (name, functions))
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name not in self._functions:
-            raise ScriptProblem(
-                "script/unknown-function",
-                f"module '{self._name}' has no function '{name}'",
-                did_you_mean(name, self._functions),
-            )
-        return self._functions[name]
+    def __getattribute__(self, name: str) -> Any:
+        module, functions = object.__getattribute__(self, "_parts")
+        if name in functions:
+            return functions[name]
+        if name.startswith("__"):  # what Python asks of every object
+            return object.__getattribute__(self, name)
+        raise ScriptProblem(
+            "script/unknown-function",
+            f"module '{module}' has no function '{name}'",
+            did_you_mean(name, functions),
+        )
 
 
 #: The attribute that holds what module_global_infos says.
