@@ -1,6 +1,9 @@
 """Constructs whose effect only shows when the program runs: interpreted and compiled they do the same."""
 
+import operator
 import sys
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -198,3 +201,34 @@ def test_a_grid_of_one_loop_gives_its_variable() -> None:
 
     assert "for i in range(4)" in str(main)
     np.testing.assert_array_equal(run(main, np.zeros(8, "float32")), [2, 3, 2, 2, 1, 0, 0, 0])
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+class Numbers(tuple[int, ...]):
+    """Takes numbers only, like torch.Size."""
+
+    __slots__ = ()
+
+    def __new__(cls, items: Iterable[int]) -> "Numbers":
+        return super().__new__(cls, map(operator.index, items))
+
+
+def test_kinds_of_tuples() -> None:
+    bounds = Numbers((1, 3))
+
+    @T.prim_func
+    def main(A: T.Buffer((8,), "int32")):
+        p = Pair(A[0], A[1])
+        A[0] = 100
+        A[2] = p.first - p.second
+        n = bounds
+        A[3] = n[0] + n[1]
+        for i in range(*bounds):
+            A[i + 4] = i
+
+    expected = np.array([100, 5, 7 - 5, 1 + 3, 0, 1, 2, 0], "int32")
+    np.testing.assert_array_equal(run(main, np.array([7, 5, 0, 0, 0, 0, 0, 0], "int32")), expected)

@@ -13,7 +13,7 @@ import numpy as np
 from tilewright import _core
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect, register
-from tilewright.script.expressions import bind_python, condition, index, operand, unpack
+from tilewright.script.expressions import bind_python, condition, index, items_of, operand, unpack
 from tilewright.script.parser import Parser
 from tilewright.script.report import ScriptProblem
 from tilewright.script.tir.intrinsics import ret
@@ -68,9 +68,18 @@ def _check_redefinition(parser: Parser, name: str, value: Any) -> None:
         raise ScriptProblem("script/redefined", f"'{name}' is defined already in this block", "choose another name")
 
 
+def _collection(kind: type, items: list[Any]) -> list[Any] | tuple[Any, ...]:
+    """A list or tuple of items as `kind` was one. A named tuple keeps its names; a kind such as torch.Size, which takes
+    numbers only, becomes a plain tuple."""
+    if hasattr(kind, "_make"):
+        made: tuple[Any, ...] = kind._make(items)
+        return made
+    return items if issubclass(kind, list) else tuple(items)
+
+
 def _bound(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return type(value)([_bound(f"{name}_{i}", item) for i, item in enumerate(value)])
+        return _collection(type(value), [_bound(f"{name}_{i}", item) for i, item in enumerate(value)])
     return _name(name, value)
 
 
@@ -79,7 +88,7 @@ def _let(parser: Parser, name: str, value: Any) -> Any:
     if isinstance(value, Frame):
         return _bound(name, value.open())
     if isinstance(value, list | tuple):
-        return type(value)([_let(parser, f"{name}_{i}", item) for i, item in enumerate(value)])
+        return _collection(type(value), [_let(parser, f"{name}_{i}", item) for i, item in enumerate(value)])
     if isinstance(value, Buffer | _core.Axis) or (isinstance(value, Var) and not _is_bound(parser, value)):
         return _name(name, value)
     if isinstance(value, _core.IterVar):
@@ -146,7 +155,7 @@ def _loop_frame(parser: Parser, node: ast.For) -> Any:
         parser.mark(call)
         return frame
     function = parser.eval(call.func)
-    args = [operand(parser, arg) for arg in call.args]
+    args = items_of(parser, call.args, operand)
     parser.mark(call)
     if function is not builtins.range:
         return function(*args)
