@@ -34,3 +34,6 @@ def test_metadata_holds_what_does_not_fit():
     hidden = func.script()
     assert 'metadata["TensorData"][0]' in hidden and "# Metadata omitted. Use show_meta=True" in hidden
     check(func)
+    with pytest.raises(tw.ScriptError, match="'metadata' is not defined") as caught:
+        tw.script.from_source(hidden)
+    assert "script(show_meta=True)" in caught.value.hint

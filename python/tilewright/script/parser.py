@@ -29,6 +29,8 @@ from tilewright.support import wrong_arguments
 from tilewright.support.file_names import printable
 
 _MISSING = object()
+#: names that only printed programs have
+_HINTS = {"metadata": "the text leaves out long values: print it by script(show_meta=True)"}
 _DEEP_LIMIT = 100_000
 _DEEP_STACK = 512 << 20
 
@@ -207,7 +209,7 @@ class Parser:
             if name in self._reported_names:
                 raise Cascade
             self._reported_names.add(name)
-            hint = ended_hint(name, *self.ended[name]) if name in self.ended else ""
+            hint = ended_hint(name, *self.ended[name]) if name in self.ended else _HINTS.get(name, "")
             hint = hint or did_you_mean(name, self.visible())
             raise ScriptProblem("script/unknown-name", f"'{name}' is not defined", hint)
         if value is UNKNOWN:
