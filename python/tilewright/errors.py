@@ -30,6 +30,31 @@ class Error(RuntimeError):
         error.code, error.message, error.hint = code, message, hint
         return error
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle locations as such: numbers of spans mean something in this process only, as tracebacks do."""
+        state = {name: value for name, value in vars(self).items() if name not in ("span", "script_traceback")}
+        return type(self), self.args, {**state, "span": _places(self.span)}
+
+    def __setstate__(self, state: dict[str, Any] | None) -> None:
+        from tilewright import _core
+
+        state = dict(state or {})
+        span = 0
+        for place in reversed(state.pop("span", ())):
+            span = _core.intern_span(*place, span)
+        vars(self).update(state, span=span)
+
+
+def _places(span: int) -> list[tuple[str, int, int, int, int]]:
+    """Return where a span is in the user's texts, and the calls of macros that led there, innermost first."""
+    from tilewright import _core
+
+    places = []
+    while span:
+        *place, span = _core.span_of(span)
+        places.append(tuple(place))
+    return places
+
 
 class ScriptError(Error):
     """A script is not a valid program.

@@ -193,3 +193,30 @@ def test_help_tells_of_report_and_notes() -> None:
     assert "report" in text and "promotions" in text and "notes" in text
     assert set(tw.compile(double).report) == {"times", "promotions", "notes"}
     assert tw.compile(double, target="interpreter").report == {}
+
+
+BROKEN = """
+@T.macro
+def m(A):
+    A[0] = missing
+
+@T.prim_func
+def f(A: T.Buffer((4,), "int32")):
+    m(A)
+    A[1] = unknown
+"""
+
+
+def test_errors_pickle_with_their_places() -> None:
+    with pytest.raises(tw.ScriptError) as caught:
+        tw.script.from_source(BROKEN)
+    error = caught.value
+    assert (error.line, error.column, len(error.errors)) == (4, 12, 2)
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(again) is tw.ScriptError and str(again) == str(error)
+        assert (again.code, again.message, again.place) == (error.code, error.message, error.place)
+        assert [e.place for e in again.errors] == [e.place for e in error.errors]
+    # Numbers of spans are those of the process that made them.
+    read = "import pickle, sys; e = pickle.load(sys.stdin.buffer); print(e.line, e.column, e.errors[1].line, e.code)"
+    done = subprocess.run([sys.executable, "-c", read], input=pickle.dumps(error), capture_output=True, check=True)
+    assert done.stdout.decode().split() == ["4", "12", "9", "script/unknown-name"]
