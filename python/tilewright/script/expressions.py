@@ -274,7 +274,7 @@ def _call(parser: Parser, node: ast.Call) -> Any:
     if not node.keywords:
         parser.mark(node)
         if func is builtins.any or func is builtins.all or func is builtins.bool:
-            _check_known(func.__name__, args, node)
+            _check_known(func.__name__, args)
         return func(*args)
     keywords: dict[str, Any] = {}
     for keyword in node.keywords:
@@ -288,15 +288,14 @@ def _call(parser: Parser, node: ast.Call) -> Any:
     return func(*args, **keywords)
 
 
-def _check_known(name: str, args: list[Any], node: ast.Call) -> None:
+def _check_known(name: str, args: list[Any]) -> None:
     """Refuse Python's functions of truth for conditions of the program: `i == j` is true for Python if both are the
     same object."""
     if name != "bool" and args and not isinstance(args[0], Expr):
         args[0] = list(args[0])
     conditions = args if name == "bool" else args[0] if args else []
     if any(isinstance(item, Expr) and not isinstance(item, _core.IntImm | _core.FloatImm) for item in conditions):
-        hint = "write the condition itself" if name == "bool" else f"join them by '{'or' if name == 'any' else 'and'}'"
-        raise ScriptProblem("script/condition", f"'{name}' of a condition that is not known while parsing", hint, node)
+        raise ScriptProblem("ir/truth", "an expression of the program has no truth value while it is being built")
 
 
 @register("python", "Subscript")
@@ -393,10 +392,11 @@ def _formatted_value(parser: Parser, node: ast.FormattedValue) -> str:
 def _lambda(parser: Parser, node: ast.Lambda) -> Any:
     """A function with the very signature, whose body is evaluated here: operators mean what they mean in a script."""
     captured, source, outer, trail = dict(parser.names), parser.source, parser.outer, parser.trail
+    known = parser.names  # as it is when the function is called: a name may be bound again, or later
 
     def run(arguments: dict[str, Any]) -> Any:
         is_here = parser.source is source
-        with parser.moved_to(source, {**captured, **arguments}, outer, trail):
+        with parser.moved_to(source, {**captured, **known, **arguments}, outer, trail):
             try:
                 return operand(parser, node.body)
             except Exception as error:
@@ -412,10 +412,7 @@ def _lambda(parser: Parser, node: ast.Lambda) -> Any:
 
 
 def _each(parser: Parser, generators: list[ast.comprehension], add: Callable[[], object], at: int = 0) -> None:
-    """Call `add` with the names of a comprehension bound to each of their values.
-
-    It is no generator: the scopes would end when Python collects it, and after an error that is at any time.
-    """
+    """Call `add` with the names of a comprehension bound to each of their values."""
     if at == len(generators):
         add()
         return
@@ -425,10 +422,9 @@ def _each(parser: Parser, generators: list[ast.comprehension], add: Callable[[],
     items = parser.eval(generator.iter)
     parser.at = generator.iter
     for item in items:
-        with parser.scope():
-            bind_python(parser, generator.target, item)
-            if all(_holds(parser, test) for test in generator.ifs):
-                _each(parser, generators, add, at + 1)
+        bind_python(parser, generator.target, item)
+        if all(_holds(parser, test) for test in generator.ifs):
+            _each(parser, generators, add, at + 1)
 
 
 def _holds(parser: Parser, node: ast.expr) -> bool:
@@ -483,7 +479,8 @@ def unpack(target: ast.Tuple | ast.List, value: Any) -> Iterator[tuple[ast.expr,
 @register("python", "ListComp")
 def _list_comp(parser: Parser, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Any:
     values: list[Any] = []
-    _each(parser, node.generators, lambda: values.append(parser.eval(node.elt)))
+    with parser.own_names():
+        _each(parser, node.generators, lambda: values.append(parser.eval(node.elt)))
     return values
 
 
@@ -500,5 +497,6 @@ def _set_comp(parser: Parser, node: ast.SetComp) -> Any:
 @register("python", "DictComp")
 def _dict_comp(parser: Parser, node: ast.DictComp) -> Any:
     items: list[tuple[Any, Any]] = []
-    _each(parser, node.generators, lambda: items.append((parser.eval(node.key), parser.eval(node.value))))
+    with parser.own_names():
+        _each(parser, node.generators, lambda: items.append((parser.eval(node.key), parser.eval(node.value))))
     return dict(items)

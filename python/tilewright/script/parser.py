@@ -261,6 +261,16 @@ class Parser:
             self._scope_start = before
 
     @contextmanager
+    def own_names(self) -> Iterator[None]:
+        """Names bound inside are others than those around, as in a comprehension."""
+        before = self.names, self._log, self._scope_start, self.rebound, self.ended
+        self.names, self._log, self._scope_start, self.rebound, self.ended = dict(self.names), [], 0, {}, {}
+        try:
+            yield
+        finally:
+            self.names, self._log, self._scope_start, self.rebound, self.ended = before
+
+    @contextmanager
     def use_dialect(self, dialect: Dialect) -> Iterator[None]:
         """Statements inside belong to another dialect."""
         before = self.dialect
@@ -474,6 +484,8 @@ def _hint_on_kind(text: str) -> str:
         )
     if "'BufferRegion'" in text:
         return "a region is not a value: loop over each dimension that is sliced, and compute with elements"
+    if "item assignment" in text or "'Frame' object" in text:
+        return "a function inside of a script is Python's own: put @T.macro above it to use statements of the program"
     if "'Buffer'" in text:
         return "index it: A[i]"
     if "cannot be interpreted as an integer" in text:
@@ -501,6 +513,8 @@ _NAMESAKES = {
     **{name: f"T.{name}" for name in ("abs", "max", "min", "pow", "round")},
     **{"int": 'T.Cast("int32", ...)', "float": 'T.Cast("float32", ...)', "bool": "a comparison"},
     "len": "A.shape",
+    "any": "'or' between the conditions",
+    "all": "'and' between the conditions",
 }
 
 

@@ -115,7 +115,9 @@ def nested_macro(parser: Parser, node: ast.FunctionDef, decorator: Any) -> Macro
     exec(compile(ast.Module([bare], []), parser.source.file, "exec"), namespace)
     hygienic = decorator.hygienic if isinstance(decorator, _Decorator) else True
     signature = inspect.signature(namespace[node.name])
-    return Macro(node.name, parser.source, node, signature, dict(parser.names), parser.outer, hygienic)
+    names = dict(parser.names)
+    names[node.name] = Macro(node.name, parser.source, node, signature, names, parser.outer, hygienic)
+    return names[node.name]
 
 
 def is_macro_decorator(value: Any) -> bool:

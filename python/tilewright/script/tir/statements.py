@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import functools
 import math
 from typing import Any
 
@@ -14,7 +15,7 @@ from tilewright import _core
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect, register
 from tilewright.script.expressions import bind_python, condition, index, items_of, operand, unpack
-from tilewright.script.parser import Parser
+from tilewright.script.parser import UNKNOWN, Parser
 from tilewright.script.report import ScriptProblem
 from tilewright.script.tir.intrinsics import ret
 from tilewright.script.tir.macros import is_macro_decorator, nested_macro
@@ -493,4 +494,12 @@ def _visit_function_def(parser: Parser, node: ast.FunctionDef) -> None:
     namespace = parser.environment()
     placed = ast.increment_lineno(copy.deepcopy(node), parser.source.shift)  # tracebacks show the lines of the file
     exec(compile(ast.Module([placed], []), parser.source.file, "exec"), namespace)
-    parser.define(node.name, namespace[node.name])
+    function, known = namespace[node.name], parser.names
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        """The function with the names as they are when it is called: one may be bound again, or later."""
+        namespace.update({name: value for name, value in known.items() if value is not UNKNOWN})
+        return function(*args, **kwargs)
+
+    parser.define(node.name, call)

@@ -1,4 +1,4 @@
-"""Comprehensions of scripts run while parsing: their conditions are Python's, and their names end with them."""
+"""Comprehensions, functions and conditions of Python in scripts run while parsing, with their meaning in Python."""
 
 from __future__ import annotations
 
@@ -39,11 +39,38 @@ def test_conditions_of_the_program(kind: str, condition: str) -> None:
 
 
 def test_functions_of_truth() -> None:
-    check_body("script/condition", "A[0] = «any(n == j for j in (1, 2))»", "'any' of a condition", "by 'or'")
-    check_body("script/condition", "A[0] = «all([True, n == 1])»", "'all' of a condition", "by 'and'")
-    check_body("script/condition", "A[0] = «bool(n == 1)»", "'bool' of a condition", "the condition itself")
+    check_body("ir/truth", "A[0] = «any(n == j for j in (1, 2))»", "no truth value", "use 'or' between")
+    check_body("ir/truth", "A[0] = «all([True, n == 1])»", "no truth value", "use 'and' between")
+    check_body("ir/truth", "A[0] = «bool(n == 1)»", "no truth value", "use a comparison")
 
 
 def test_a_failing_item_is_reported_once() -> None:
     error = error_of(FUNCTION + "    x = T.meta_var([A[i] * q for i in range(4)])\n    A[0] = x[0]\n    A[1] = x[1]\n")
     assert [e.message for e in error.errors] == ["'q' is not defined"]
+
+
+@pytest.mark.parametrize("function", ["f = lambda x: x + y", "def f(x):\n    return x + y"])
+def test_functions_see_names_as_they_are_when_called(function: str) -> None:
+    """As Python's do: names that are bound again, or later."""
+    before = f"y = T.meta_var(1)\n{function}\n"
+    assert computed(before + "A[0] = f(A[8])")[0] == 9
+    assert computed(before + "y = T.meta_var(2)\nA[0] = f(A[8])")[0] == 10
+    assert computed(f"{function}\ny = T.meta_var(3)\nA[0] = f(A[8])")[0] == 11
+    assert computed(before + "y = A[3]\nA[0] = f(A[8])")[0] == 11
+
+
+def test_functions_of_comprehensions() -> None:
+    assert computed("i = T.meta_var(7)\nf = T.meta_var([lambda x: x + i for i in (1, 2)])\nA[0] = f[0](A[8])")[0] == 10
+    assert computed("A[0] = sum([(lambda x: x + i)(A[8]) for i in (1, 2)])")[0] == 19
+    assert computed("i = T.meta_var(7)\nx = [A[i] for i in (1, 2)]\nA[0] = x[1] + i")[0] == 9
+
+
+def test_functions_that_call_one_another() -> None:
+    calls = "def f(x):\n    return g(x) + 1\ndef g(x):\n    return x * 2\nA[0] = f(A[8])"
+    assert computed(calls)[0] == 17
+    macro = "@T.macro\ndef fill(k):\n    if k > 0:\n        A[k] = 100 + k\n        fill(k - 1)\nfill(3)"
+    assert computed(macro)[:5] == [0, 101, 102, 103, 4]
+
+
+def test_statements_in_functions_of_python() -> None:
+    check_body("script/type", "def f():\n    «A[0]» = 1.0\nf()", "item assignment", "put @T.macro above it")
