@@ -459,8 +459,9 @@ def test_structural_differences_are_told_as_tvm_does(python):
             print(wrong.count("# here"))
     """) == [
         "Module True",
-        "ValueError: StructuralEqual check failed, caused by lhs at <root>.functions[f].buffer_map[b].shape[0].value:",
-        "<root>.functions[f].buffer_map[b].shape[0].value",
+        "ValueError: StructuralEqual check failed, caused by lhs at "
+        '<root>.functions[I.GlobalVar("f")].buffer_map[b].shape[0].value:',
+        '<root>.functions["f"].buffer_map[b].shape[0].value',
         "['                                                     ^']",
         "1",
         "0",

@@ -153,6 +153,8 @@ class Made:
             self.body(depth - 1),
             self.body(depth - 1),
         )
+        if not then and not other:
+            then, then_trees = [d.ExprStmtDoc(d.IdDoc("a"))], [ast.Expr(ast.Name("a", ast.Load()))]
         return d.IfDoc(test, then, other), ast.If(tree, then_trees, other_trees if other else [])
 
     def _stmt_while(self, depth: int) -> tuple[d.StmtDoc, Any]:
@@ -173,10 +175,11 @@ class Made:
 
     def _stmt_def(self, depth: int) -> tuple[d.StmtDoc, Any]:
         (body, trees), (decorator, decorator_tree), (kind, kind_tree) = self.body(depth - 1), self.name(), self.name()
-        args = [d.AssignDoc(d.IdDoc("p"), None, kind), d.AssignDoc(d.IdDoc("q"), None)]
+        args = [d.AssignDoc(d.IdDoc("p"), None, kind), d.AssignDoc(d.IdDoc("q"), None, kind)]
         document = d.FunctionDoc(d.IdDoc("f"), args, [decorator], kind, body)
         arguments = _arguments(["p", "q"])
-        arguments.args[0].annotation = kind_tree
+        for argument in arguments.args:
+            argument.annotation = kind_tree
         return document, ast.FunctionDef("f", arguments, trees, [decorator_tree], kind_tree)
 
     def _stmt_class(self, depth: int) -> tuple[d.StmtDoc, Any]:
@@ -257,7 +260,7 @@ def test_what_cannot_be_printed() -> None:
     statement.comment = "two\nlines"
     with pytest.raises(ValueError, match="cannot have newline"):
         to_python_script(statement)
-    argument = d.AssignDoc(d.IdDoc("a"), None)
+    argument = d.AssignDoc(d.IdDoc("a"), None, d.IdDoc("int"))
     argument.comment = "here"
     with pytest.raises(ValueError, match="Function arg"):
         to_python_script(d.FunctionDoc(d.IdDoc("f"), [argument], [], None, []))
@@ -267,3 +270,13 @@ def test_what_cannot_be_printed() -> None:
         list(d.IdDoc("a"))
     with pytest.raises(TypeError, match="LiteralDoc"):
         d.LiteralDoc([1])  # type: ignore[arg-type]
+
+
+def test_statements_without_a_part() -> None:
+    x, pair = d.IdDoc("x"), d.TupleDoc([d.IdDoc("x"), d.IdDoc("y")])
+    with pytest.raises(ValueError, match="right-hand side, an annotation, or both"):
+        d.AssignDoc(x, None)
+    with pytest.raises(ValueError, match="only the name"):
+        d.AssignDoc(pair, x, annotation=x)
+    with pytest.raises(ValueError, match="in one of its branches"):
+        d.IfDoc(x, [], [])

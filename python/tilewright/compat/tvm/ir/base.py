@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright import _core
 from tilewright._core import Node
-from tilewright.compat.tvm.runtime.object_path import ObjectPath, ObjectPathPair
+from tilewright.compat.tvm.runtime.object_path import ObjectPathPair
 from tilewright.ir import load_json, save_json
 
 __all__ = [
@@ -86,13 +87,8 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
     found = Proofs.mismatch(lhs, rhs, map_free_vars)
     if found is None:
         return
-    path: str = found[0]
-    if path.startswith("<root>.attrs") and isinstance(lhs, _core.PrimFunc) and isinstance(rhs, _core.PrimFunc):
-        # TVM looks at the body first.
-        same = _core.PrimFunc(rhs.params, rhs.buffer_map, rhs.ret_type, lhs.attrs, rhs.body, rhs.axes)
-        found = Proofs.mismatch(lhs, same, map_free_vars) or found
-        path = found[0]
-    left, right = (ObjectPath.from_text(root, path) for root in (lhs, rhs))
+    found = _body_first(lhs, rhs, found, lambda a, b: Proofs.mismatch(a, b, map_free_vars))
+    left, right = ObjectPathPair.of_text(lhs, rhs, found[0])
     raise ValueError(
         f"ValueError: StructuralEqual check failed, caused by lhs at {left}:\n"
         f"{lhs.script(path_to_underline=[left], syntax_sugar=False)}\n"
@@ -100,13 +96,22 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
     )
 
 
+def _body_first(lhs: Any, rhs: Any, found: Any, compare: Callable[[Any, Any], Any]) -> Any:
+    """Where two functions differ first; TVM looks at their bodies before it looks at their attributes."""
+    if not isinstance(lhs, _core.PrimFunc) or not isinstance(rhs, _core.PrimFunc):
+        return found
+    if found is None or not found[0].startswith("<root>.attrs"):
+        return found
+    same = _core.PrimFunc(rhs.params, rhs.buffer_map, rhs.ret_type, lhs.attrs, rhs.body, rhs.axes)
+    return compare(lhs, same) or found
+
+
 def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> ObjectPathPair | None:
     """Where two programs differ first, on both sides; None where they are equal but for names."""
     lhs, rhs = _as_node(lhs), _as_node(rhs)
     found: Any = _core.structural_mismatch(lhs, rhs, map_free_vars)
-    if found is None:
-        return None
-    return ObjectPathPair(*(ObjectPath.from_text(root, found[0]) for root in (lhs, rhs)))
+    found = _body_first(lhs, rhs, found, lambda a, b: _core.structural_mismatch(a, b, map_free_vars))
+    return None if found is None else ObjectPathPair.of_text(lhs, rhs, found[0])
 
 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:

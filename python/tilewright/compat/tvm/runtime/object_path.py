@@ -6,73 +6,168 @@ their keys.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["ObjectPath", "ObjectPathPair"]
+from tilewright import _core
+from tilewright.support.function_names import FunctionName
 
-_STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\['([^']*)'\]")
+__all__ = [
+    "ArrayIndexPath",
+    "AttributeAccessPath",
+    "MapValuePath",
+    "MissingArrayElementPath",
+    "MissingMapEntryPath",
+    "ObjectPath",
+    "ObjectPathPair",
+    "RootPath",
+    "UnknownAttributeAccessPath",
+]
+
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\['(.*?)'\](?=[.\[]|$)")
 
 
-class ObjectPath(str):
-    """A place, step by step from the root."""
+class _Nothing:
+    """Where a path leads in a program that has nothing there."""
 
-    _steps: tuple[tuple[str, Any], ...] = ()
 
-    def _with(self, text: str, kind: str, key: Any) -> ObjectPath:
-        path = ObjectPath(str(self) + text)
-        path._steps = (*self._steps, (kind, key))
+def _at(value: Any, step: ObjectPath) -> Any:
+    """Return what one step leads to; the class of nothing where it leads nowhere."""
+    key = step.key
+    if isinstance(step, AttributeAccessPath):
+        return getattr(value, key, _Nothing)
+    if isinstance(step, ArrayIndexPath):
+        known = isinstance(value, list | tuple) and 0 <= key < len(value)
+        return value[key] if known else _Nothing
+    if isinstance(step, MapValuePath) and isinstance(value, Mapping):
+        found = _entry(value, key)
+        return _Nothing if found is None else list(value.values())[found]
+    return _Nothing
+
+
+def _is_function(key: Any) -> bool:
+    """Return whether the key is the name of a function in a module."""
+    return isinstance(key, FunctionName | _core.GlobalVar)
+
+
+def _entry(mapping: Mapping[Any, Any], key: Any) -> int | None:
+    """Return the position of a key, which nodes are by identity; a name stands for the node that has it."""
+    keys = list(mapping)
+    for position, there in enumerate(keys):
+        if there is key or (hasattr(there, "same_as") and hasattr(key, "same_as") and there.same_as(key)):
+            return position
+    name = getattr(key, "name_hint", key)
+    names = [getattr(there, "name_hint", there) for there in keys]
+    return names.index(name) if name in names else None
+
+
+class ObjectPath:
+    """A place, step by step from the root: ``ObjectPath.root().attr("body").array_index(0)``."""
+
+    parent: ObjectPath | None = None
+    key: Any = None
+
+    def __init__(self) -> None:
+        raise ValueError("an ObjectPath begins at ObjectPath.root()")
+
+    @classmethod
+    def _made(cls, parent: ObjectPath | None, key: Any) -> Any:
+        path = object.__new__(cls)
+        path.parent, path.key = parent, key
         return path
 
     @staticmethod
-    def root() -> ObjectPath:
+    def root(root_name: str | None = None) -> ObjectPath:
         """The program itself."""
-        return ObjectPath("<root>")
+        return RootPath._made(None, root_name)
 
-    def attr(self, attr_key: str) -> ObjectPath:
-        """A field of the node."""
-        return self._with(f".{attr_key}", "attr", attr_key)
+    def attr(self, attr_key: str | None) -> ObjectPath:
+        """A field of the node; None: one that is not known."""
+        return (UnknownAttributeAccessPath if attr_key is None else AttributeAccessPath)._made(self, attr_key)
 
     def array_index(self, index: int) -> ObjectPath:
         """An element of the list."""
-        return self._with(f"[{index}]", "index", index)
+        return ArrayIndexPath._made(self, int(index))
+
+    def missing_array_element(self, index: int) -> ObjectPath:
+        """An element that another list has, but not this one."""
+        return MissingArrayElementPath._made(self, int(index))
 
     def map_value(self, key: Any) -> ObjectPath:
         """The value of the dict under the key."""
-        return self._with(f"[{getattr(key, 'name_hint', key)}]", "map", key)
+        return MapValuePath._made(self, key)
 
-    @property
-    def parent(self) -> ObjectPath | None:
-        """The place one step nearer to the root; None of the root."""
-        if not self._steps:
-            return None
-        path = ObjectPath.root()
-        for kind, key in self._steps[:-1]:
-            if kind == "attr":
-                path = path.attr(key)
-            else:
-                path = path.array_index(key) if kind == "index" else path.map_value(key)
-        return path
+    def missing_map_entry(self) -> ObjectPath:
+        """An entry that another dict has, but not this one."""
+        return MissingMapEntryPath._made(self, None)
+
+    def _places(self) -> list[ObjectPath]:
+        """Return the paths to the places from the root to this one."""
+        places: list[ObjectPath] = []
+        path: ObjectPath | None = self
+        while path is not None:
+            places.append(path)
+            path = path.parent
+        return places[::-1]
+
+    def _last(self) -> str:
+        raise NotImplementedError
+
+    def _ends_like(self, other: ObjectPath) -> bool:
+        if type(self) is not type(other) or isinstance(self, UnknownAttributeAccessPath):
+            return False
+        here, there = self.key, other.key
+        if _is_function(here) and _is_function(there):
+            return bool(here.name_hint == there.name_hint)
+        return here.same_as(there) if hasattr(here, "same_as") and hasattr(there, "same_as") else bool(here == there)
+
+    def __len__(self) -> int:
+        return len(self._places())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ObjectPath) or len(self) != len(other):
+            return False
+        return all(left._ends_like(right) for left, right in zip(self._places(), other._places(), strict=True))
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        return "".join(place._last() for place in self._places())
+
+    __repr__ = __str__
+
+    def get_prefix(self, length: int) -> ObjectPath:
+        """Return the path of the first `length` places, the root included.
+
+        Raises:
+            IndexError: `length` is not from 1 to the length of this path.
+        """
+        if not 1 <= length <= len(self):
+            raise IndexError(f"prefixes of {self} have 1 to {len(self)} places, not {length}")
+        return self._places()[length - 1]
 
     def is_prefix_of(self, other: ObjectPath) -> bool:
         """Whether the other place is this one or inside of it."""
-        return other._steps[: len(self._steps)] == self._steps
+        return len(self) <= len(other) and self == other.get_prefix(len(self))
 
     def to_text(self, root: Any) -> str:
-        """The place as Tilewright writes it, in this program."""
+        """The place as Tilewright writes it, in this program; the nearest place around it that the program has."""
         text, at = "<root>", root
-        for kind, key in self._steps:
-            if kind == "attr":
-                text, at = f"{text}.{key}", getattr(at, key, None)
-            elif kind == "index":
-                text, at = f"{text}[{key}]", at[key] if at else None
-            elif all(isinstance(k, str) for k in at) and "global_symbol" in at:
-                text, at = f"{text}['{key}']", at[key]
+        for step in self._places()[1:]:
+            around, at = at, _at(at, step)
+            if at is _Nothing:
+                break
+            if isinstance(step, MapValuePath):
+                named = all(isinstance(key, str) and not _is_function(key) for key in around)
+                text += f"['{step.key}']" if named else f"[{_entry(around, step.key)}]"
             else:
-                name = getattr(key, "name_hint", key)
-                names = [getattr(k, "name_hint", k) for k in at]
-                at = list(at.values())[names.index(name)]
-                text = f"{text}[{names.index(name)}]"
+                text += step._last()
         return text
 
     @staticmethod
@@ -81,16 +176,75 @@ class ObjectPath(str):
         path, at = ObjectPath.root(), root
         for name, index, key in _STEP.findall(text.removeprefix("<root>")):
             if name:
-                path, at = path.attr(name), getattr(at, name, None)
+                path = path.attr(name)
             elif key:
-                path, at = path.map_value(key), at.get(key) if isinstance(at, dict) else None
-            elif isinstance(at, dict):
-                entry = list(at.items())[int(index)]
-                path, at = path.map_value(entry[0]), entry[1]
+                known = isinstance(at, Mapping) and _entry(at, key) is not None
+                path = path.map_value(key) if known else path.missing_map_entry()
+            elif isinstance(at, Mapping):
+                keys = list(at)
+                path = path.map_value(keys[int(index)]) if int(index) < len(keys) else path.missing_map_entry()
             else:
                 path = path.array_index(int(index))
-                at = at[int(index)] if at and int(index) < len(at) else None
+            at = _at(at, path)
         return path
+
+    def value_in(self, root: Any) -> Any:
+        """Return what a program has at the place; None where it has nothing there."""
+        at = root
+        for step in self._places()[1:]:
+            at = _at(at, step)
+        return None if at is _Nothing else at
+
+
+class RootPath(ObjectPath):
+    """The program itself."""
+
+    def _last(self) -> str:
+        return str(self.key or "<root>")
+
+
+class AttributeAccessPath(ObjectPath):
+    """A field of a node."""
+
+    def _last(self) -> str:
+        return f".{self.key}"
+
+
+class UnknownAttributeAccessPath(ObjectPath):
+    """A field of a node that is not known; it equals no other one."""
+
+    def _last(self) -> str:
+        return ".<unknown attribute>"
+
+
+class ArrayIndexPath(ObjectPath):
+    """An element of a list."""
+
+    def _last(self) -> str:
+        return f"[{self.key}]"
+
+
+class MissingArrayElementPath(ObjectPath):
+    """An element that only another list has."""
+
+    def _last(self) -> str:
+        return f"[<missing element #{self.key}>]"
+
+
+class MapValuePath(ObjectPath):
+    """The value of a dict under a key."""
+
+    def _last(self) -> str:
+        if _is_function(self.key):
+            return f"[I.GlobalVar({json.dumps(self.key.name_hint)})]"
+        return f"[{json.dumps(self.key)}]" if isinstance(self.key, str) else f"[{self.key}]"
+
+
+class MissingMapEntryPath(ObjectPath):
+    """An entry that only another dict has."""
+
+    def _last(self) -> str:
+        return "[<missing entry>]"
 
 
 class ObjectPathPair(NamedTuple):
@@ -98,3 +252,25 @@ class ObjectPathPair(NamedTuple):
 
     lhs_path: ObjectPath
     rhs_path: ObjectPath
+
+    @staticmethod
+    def of_text(lhs: Any, rhs: Any, text: str) -> ObjectPathPair:
+        """The places of two programs that differ where Tilewright wrote; the first entry that only one of two lists or
+        dicts has."""
+        left, right = (ObjectPath.from_text(root, text) for root in (lhs, rhs))
+        here, there = left.value_in(lhs), right.value_in(rhs)
+        if isinstance(here, list | tuple) and isinstance(there, list | tuple) and len(here) != len(there):
+            return ObjectPathPair(*_in_longer(left, right, len(here), len(there)))
+        if isinstance(here, Mapping) and isinstance(there, Mapping):
+            for key in [key for key in here if _entry(there, key) is None]:
+                return ObjectPathPair(left.map_value(key), right.missing_map_entry())
+            for key in [key for key in there if _entry(here, key) is None]:
+                return ObjectPathPair(left.missing_map_entry(), right.map_value(key))
+        return ObjectPathPair(left, right)
+
+
+def _in_longer(left: ObjectPath, right: ObjectPath, here: int, there: int) -> tuple[ObjectPath, ObjectPath]:
+    """The first element of the longer list, and that it is missing in the other one."""
+    if here > there:
+        return left.array_index(there), right.missing_array_element(there)
+    return left.missing_array_element(here), right.array_index(here)

@@ -185,6 +185,10 @@ class AssignDoc(StmtDoc):
 
     def __init__(self, lhs: ExprDoc, rhs: ExprDoc | None, annotation: ExprDoc | None = None) -> None:
         super().__init__()
+        if rhs is None and annotation is None:
+            raise ValueError("an AssignDoc has a right-hand side, an annotation, or both")
+        if annotation is not None and not isinstance(lhs, IdDoc):
+            raise ValueError("only the name of an AssignDoc can have an annotation")
         self.lhs, self.rhs, self.annotation = lhs, rhs, annotation
 
 
@@ -193,6 +197,8 @@ class IfDoc(StmtDoc):
 
     def __init__(self, predicate: ExprDoc, then_branch: Sequence[StmtDoc], else_branch: Sequence[StmtDoc]) -> None:
         super().__init__()
+        if not then_branch and not else_branch:
+            raise ValueError("an IfDoc has statements in one of its branches, or in both")
         self.predicate, self.then_branch, self.else_branch = predicate, list(then_branch), list(else_branch)
 
 

@@ -61,7 +61,7 @@ class _Printer:
             self._mark(start, place)
 
     def _mark(self, start: int, place: Any) -> None:
-        length = len(place._steps) + 1
+        length = len(place)
         for number, path in enumerate(self.paths):
             longest, spans = self.found[number]
             if length < longest or not place.is_prefix_of(path):
