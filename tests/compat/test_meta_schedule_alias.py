@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilewright.compat.tvm  # noqa: F401  isort: skip
 import tvm
 from tvm import meta_schedule as ms
+from tvm.meta_schedule.runner.utils import alloc_argument_common, run_evaluator_common
 from tvm.meta_schedule.testing.dummy_object import DummyBuilder, DummyRunner
 from tvm.meta_schedule.testing.local_rpc import LocalRPC
 from tvm.script import tir as T
@@ -28,6 +30,12 @@ class Product:
                 with T.init():
                     C[vi, vj] = 0.0
                 C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+@T.prim_func
+def doubled(A: T.Buffer((16,)), B: T.Buffer((16,))):
+    for i in range(16):
+        B[i] = A[i] * T.float32(2)
 
 
 def tiles(sch: tvm.tir.Schedule) -> None:
@@ -275,3 +283,24 @@ def test_tuning_by_name(tmp_path: Any) -> None:
     parts = (None, 4, DummyBuilder(), DummyRunner(), "memory", "none", [ms.measure_callback.AddToDatabase()])
     database = tune(Product, "llvm", str(tmp_path), 4, *parts, "round-robin", tiles, "replay-trace")
     assert len(database) == 4
+
+
+def test_options_of_evolution_can_be_read() -> None:
+    strategy = ms.search_strategy.create("evolutionary", population_size=64)
+    assert (strategy.population_size, strategy.eps_greedy) == (64, 0.05)
+    assert ms.TuneContext(search_strategy="evolutionary").search_strategy.population_size == 512
+    with pytest.raises(TypeError, match="population"):
+        ms.search_strategy.EvolutionarySearch(population=64)
+
+
+def test_runners_of_the_user_share_functions() -> None:
+    def fill(array: Any) -> None:
+        array.copyfrom(np.ones(array.shape))
+
+    sets = alloc_argument_common(fill, tvm.cpu(), [["TENSOR", "float32", [16]], ["TENSOR", "float32", [16]]], 2)
+    assert [[array.sum() for array in arrays] for arrays in sets] == [[16, 16], [16, 16]]
+    with pytest.raises(NotImplementedError, match="SCALAR"):
+        alloc_argument_common(fill, tvm.cpu(), [["SCALAR", 1]], 1)
+    kernel = tvm.build(doubled, target="llvm")
+    costs = run_evaluator_common(kernel, tvm.cpu(), ms.runner.EvaluatorConfig(1, 3, 0), sets)
+    assert len(costs) == 6 and min(costs) > 0

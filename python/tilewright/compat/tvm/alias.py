@@ -21,10 +21,12 @@ IN_THEIR_PACKAGE = {
     "tvm.ir": ("attrs", "container", "expr", "function", "op", "type"),
     "tvm.runtime": ("container", "device", "object", "script_printer"),
     "tvm.target": ("tag", "target"),
-    "tvm.te": ("operation", "tensor"),
+    "tvm.te": ("operation", "tag", "tensor"),
     "tvm.testing": ("utils",),
     "tvm.driver": ("build_module",),
     "tvm.tir": ("generic",),
+    "tvm.tir.analysis": ("analysis",),
+    "tvm.tir.transform": ("transform",),
     "tvm.tir.schedule": ("trace",),
     "tvm.meta_schedule.builder": ("builder", "local_builder"),
     "tvm.meta_schedule.cost_model": ("cost_model",),
@@ -32,10 +34,28 @@ IN_THEIR_PACKAGE = {
         *("database", "json_database", "memory_database", "ordered_union_database", "schedule_fn_database"),
         "union_database",
     ),
+    "tvm.meta_schedule.feature_extractor": ("feature_extractor", "per_store_feature", "random_feature_extractor"),
     "tvm.meta_schedule.measure_callback": (
         *("add_to_database", "measure_callback", "remove_build_artifact", "update_cost_model"),
     ),
+    "tvm.meta_schedule.mutator": (
+        *("mutate_compute_location", "mutate_parallel", "mutate_thread_binding", "mutate_tile_size", "mutate_unroll"),
+        "mutator",
+    ),
+    "tvm.meta_schedule.postproc": (
+        *("disallow_async_strided_mem_copy", "disallow_dynamic_loop", "postproc", "rewrite_cooperative_fetch"),
+        *("rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize"),
+        *("rewrite_unbound_block", "verify_gpu_code", "verify_vtcm_limit"),
+    ),
     "tvm.meta_schedule.runner": ("config", "runner"),
+    "tvm.meta_schedule.schedule_rule": (
+        *("add_rfactor", "apply_custom_rule", "auto_bind", "auto_inline", "cross_thread_reduction"),
+        *("multi_level_tiling", "parallel_vectorize_unroll", "random_compute_location", "schedule_rule"),
+    ),
+    "tvm.meta_schedule.search_strategy": ("evolutionary_search", "replay_func", "replay_trace", "search_strategy"),
+    "tvm.meta_schedule.space_generator": (
+        *("post_order_apply", "schedule_fn", "space_generator", "space_generator_union"),
+    ),
     "tvm.meta_schedule.task_scheduler": ("gradient_based", "round_robin", "task_scheduler"),
 }
 
@@ -62,6 +82,7 @@ SAME = {
     "tvm.script.parser.ir": "tilewright.script.ir",
     "tvm.script.parser.tir": "tilewright.compat.tvm.script.tir",
     "tvm.script.parser.core.utils": "tilewright.compat.tvm.script.parser.core.captures",
+    "tvm.meta_schedule.post_opt": "tilewright.meta_schedule.post_optimization",
     "tvm.meta_schedule.utils": "tilewright.compat.tvm.meta_schedule.derived",
     **{
         f"tvm.meta_schedule.{module}": f"tilewright.meta_schedule.{module}"
@@ -72,8 +93,11 @@ SAME = {
     },
     "tvm.script.ir_builder": "tilewright.script.ir_builder",
     "tvm.target.codegen": "tilewright.compat.tvm.target_codegen",
+    "tvm.script.ir_builder.base": "tilewright.script.ir_builder",
     "tvm.script.ir_builder.ir": "tilewright.script.ir_builder.ir",
-    "tvm.script.ir_builder.tir": "tilewright.script.ir_builder.tir",
+    **{f"tvm.script.ir_builder.tir{module}": "tilewright.script.ir_builder.tir" for module in ("", ".frame", ".ir")},
+    "tvm.script.parser.ir.entry": "tilewright.script.ir",
+    "tvm.script.parser.tir.entry": "tilewright.compat.tvm.script.tir",
 }
 
 

@@ -19,6 +19,7 @@ _MODULES = (
     "measure_callback",
     "mutator",
     "post_optimization",
+    "post_opt",
     "postproc",
     "profiler",
     "relax_integration",

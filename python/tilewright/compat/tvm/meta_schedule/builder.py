@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 create = Builder.create
+setattr(Builder, "BuilderType", Any)  # noqa: B010
 
 
 @asks(Builder)

@@ -55,6 +55,7 @@ class FeatureExtractor(metaclass=Renamed):
     node = _core.FeatureExtractor
     make = _core.FeatureExtractor
     create = staticmethod(create)
+    FeatureExtractorType = Any
 
 
 @asks(_core.FeatureExtractor)

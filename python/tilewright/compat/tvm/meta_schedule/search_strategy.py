@@ -25,6 +25,22 @@ class EvolutionarySearch(_core.EvolutionarySearch):
 
     _initialize_with_tune_context = initialize
 
+    def __init__(
+        self,
+        *,
+        population_size: int = 512,
+        init_measured_ratio: float = 0.2,
+        init_min_unmeasured: int = 50,
+        max_fail_count: int = 5,
+        genetic_num_iters: int = 4,
+        genetic_mutate_prob: float = 0.85,
+        genetic_max_fail_count: int = 10,
+        eps_greedy: float = 0.05,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        super().__init__(**given)
+        vars(self).update(given)
+
     def _sample_init_population(self, num: int) -> list[Any]:
         return self.sample_init_population(num)
 
@@ -32,16 +48,19 @@ class EvolutionarySearch(_core.EvolutionarySearch):
         return self.evolve_with_cost_model(population, num)
 
 
+#: The strategies that TVM has, by their names.
+STRATEGIES: dict[Any, Any] = {
+    "evolutionary": EvolutionarySearch,
+    "replay-trace": ReplayTrace,
+    "replay-func": ReplayFunc,
+}
+
+
 def create(kind: str = "evolutionary", *args: Any, **kwargs: Any) -> _core.SearchStrategy:
     """The strategy of a name."""
-    classes: dict[str, Any] = {
-        "evolutionary": EvolutionarySearch,
-        "replay-trace": ReplayTrace,
-        "replay-func": ReplayFunc,
-    }
-    if kind not in classes:
+    if kind not in STRATEGIES:
         raise ValueError(f"Unknown strategy: {kind}")
-    strategy: _core.SearchStrategy = classes[kind](*args, **kwargs)
+    strategy: _core.SearchStrategy = STRATEGIES[kind](*args, **kwargs)
     return strategy
 
 
@@ -51,6 +70,7 @@ class SearchStrategy(metaclass=Renamed):
     node = _core.SearchStrategy
     make = _core.SearchStrategy
     create = staticmethod(create)
+    SearchStrategyType = Any
 
 
 _ASKED = (

@@ -13,15 +13,21 @@ from tilewright.compat.tvm.meta_schedule.seen import seen
 from tilewright.errors import ScheduleError
 
 __all__ = [
+    "MutatorProbType",
     "PostOrderApply",
+    "PostprocType",
     "PySpaceGenerator",
     "ScheduleFn",
+    "ScheduleFnType",
+    "ScheduleRuleType",
     "SpaceGenerator",
     "SpaceGeneratorUnion",
     "create",
 ]
 
 Parts = Sequence[Any] | Mapping[Any, float] | str | None
+ScheduleFnType = Any
+ScheduleRuleType = PostprocType = MutatorProbType = Parts
 
 
 _COMPONENTS: Any = _core
@@ -149,6 +155,7 @@ class SpaceGenerator(metaclass=Renamed):
     node = _core.SpaceGenerator
     make = _core.SpaceGenerator
     create = staticmethod(create)
+    ScheduleFnType = SpaceGeneratorType = Any
 
 
 _ASKED = ("_initialize_with_tune_context", "generate_design_space", "clone")

@@ -20,12 +20,15 @@ class TuneContext(own.TuneContext):
     """One task of a search; its parts have TVM's attributes."""
 
     def __init__(self, mod: Any = None, *, space_generator: Any = None, **options: Any) -> None:
+        from tilewright.compat.tvm.meta_schedule.search_strategy import STRATEGIES
         from tilewright.compat.tvm.meta_schedule.space_generator import create
 
         if isinstance(space_generator, str):
             space_generator = create(space_generator, *([[]] if space_generator == "union" else []))
         elif not isinstance(space_generator, _core.SpaceGenerator) and callable(space_generator):
             space_generator = create(space_generator)
+        if options.get("search_strategy") in STRATEGIES:
+            options["search_strategy"] = STRATEGIES[options["search_strategy"]]()
         super().__init__(mod, space_generator=space_generator, **options)
 
     @property

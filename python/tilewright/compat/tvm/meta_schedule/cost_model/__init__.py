@@ -37,6 +37,7 @@ class CostModel(metaclass=Renamed):
     node = _core.CostModel
     make = _core.CostModel
     create = staticmethod(create)
+    CostModelType = Any
 
 
 @asks(_core.CostModel)
