@@ -57,3 +57,28 @@ def test_the_current_target():
             assert Target.current() == inner
         assert Target.current() == outer
     assert Target.current() is None
+
+
+def test_options_that_are_not_said():
+    target = Target("llvm")
+    assert (target.arch, target.libs, target.mattr, target.model, target.vtcm_capacity) == ("", [], [], "unknown", 0)
+    with pytest.raises(AttributeError, match="has no nobody"):
+        _ = target.nobody
+    assert [Target(kind).get_target_device_type() for kind in ("llvm", "cuda", "opencl")] == [1, 2, 4]
+    sums = [Target(f"cuda -arch={arch}").supports_integer_dot_product for arch in ("sm_60", "sm_61", "sm_90a")]
+    assert sums == [False, True, True]
+
+
+def test_targets_of_whatever_is_given():
+    cuda = tvm.target.cuda(arch="sm_80", options="-max_threads_per_block=512")
+    assert (cuda.arch, cuda.max_threads_per_block) == ("sm_80", 512)
+    assert Target.canon_target(cuda) is cuda and Target.canon_target(None) is None
+    launched, host = Target.canon_target_and_host("cuda", "llvm")
+    assert launched.host == host == tvm.target.create("llvm")
+    assert Target.canon_target_and_host(None) == (None, None)
+    with Target("llvm") as outer:
+        assert Target.target_or_current(None) is outer
+        assert Target.target_or_current("c").kind.name == "c"
+    with pytest.raises(ValueError, match="no current target"):
+        Target.target_or_current(None)
+    assert Target.from_device("cpu").kind.name == "llvm"

@@ -517,3 +517,43 @@ def test_axes_that_memory_keeps_together_again():
     sch = tir.Schedule(double)
     sch.set_axis_separator("B", ("write", 0), None)
     assert list(sch.mod["main"].buffer_map[sch.mod["main"].params[1]].axis_separators) == []
+
+
+def test_kinds_of_dependences():
+    from tvm.tir.block_scope import DepKind
+
+    state = tir.ScheduleState(two_stages, debug_mask="all")
+    root = state.mod["main"].body.block
+    first, second = (state.get_sref(loop.body.block) for loop in root.body.seq)
+    scope = state.get_block_scope(state.get_sref(root))
+    (found,) = scope.get_deps_by_src(first)
+    assert found.kind == DepKind.RAW != DepKind.OPAQUE and found.dst == second
+    assert (int(DepKind.OPAQUE), state.debug_mask, tir.ScheduleState(double).debug_mask) == (3, 3, 0)
+
+
+def test_functions_of_modules():
+    @I.ir_module
+    class Calls:
+        @T.prim_func
+        def main(A: T.Buffer((4,), "float32")):
+            Calls.fill(A.data)
+
+        @T.prim_func(private=True)
+        def fill(data: T.handle("float32")):
+            A = T.decl_buffer((4,), data=data)
+            for i in range(4):
+                A[i] = T.float32(1)
+
+    assert [variable.name_hint for variable, _ in Calls.functions_items()] == ["fill", "main"]
+    renamed = Calls.replace_global_vars({"fill": "ones", Calls.get_global_var("main"): "run"})
+    assert list(renamed.functions) == ["ones", "run"] and "cls.ones(" in renamed.script()
+    with pytest.raises(ValueError, match="two functions would have the name 'main'"):
+        Calls.replace_global_vars({"fill": "main"})
+    with pytest.raises(tvm.TVMError, match="no function 'nobody'"):
+        Calls.replace_global_vars({"nobody": "main"})
+    copied = Calls.clone()
+    copied["other"] = double
+    assert "other" in copied and "other" not in Calls
+    attributes = Calls.with_attrs({"a": 1, "b": "x"}).attrs
+    assert (attributes["a"], attributes["b"]) == (1, "x")
+    assert double.with_attrs({"a": 1}).attrs["a"] == 1

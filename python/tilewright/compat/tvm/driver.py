@@ -14,8 +14,13 @@ from tilewright.compat.tvm.transform import PassContext
 from tilewright.ir import IRModule, PrimFunc
 
 
-def build(mod: PrimFunc | IRModule, target: Any = None, *, name: str | None = None) -> Any:
-    """A kernel for a function, a module of kernels for a module; for the current target when none is given."""
+def build(
+    mod: PrimFunc | IRModule, target: Any = None, pipeline: str | None = "default", *, name: str | None = None
+) -> Any:
+    """A kernel for a function, a module of kernels for a module; for the current target when none is given. There is
+    one pipeline, the default one."""
+    if pipeline not in ("default", None):
+        raise TypeError(f"Tilewright has one pipeline, so it cannot build by {pipeline!r}")
     if name is not None:
         if not isinstance(mod, PrimFunc):
             raise TypeError("Tilewright has a name for one function only: a module names its own")
@@ -28,7 +33,15 @@ def build(mod: PrimFunc | IRModule, target: Any = None, *, name: str | None = No
     )
 
 
-compile = build
+def compile(
+    mod: PrimFunc | IRModule,
+    target: Any = None,
+    *,
+    relax_pipeline: str | None = "default",
+    tir_pipeline: str | None = "default",
+) -> Any:
+    """A kernel for a function, a module of kernels for a module; there are no Relax functions for `relax_pipeline`."""
+    return build(mod, target, tir_pipeline)
 
 
 def _finished(mod: Any) -> Any:

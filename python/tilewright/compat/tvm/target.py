@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
+from tilewright.kernel import device as devices
 
-__all__ = ["Target", "TargetKind", "current", "hexagon", "list_tags"]
+__all__ = ["Target", "TargetKind", "create", "cuda", "current", "hexagon", "list_tags"]
 
 
 class TargetKind(str):
@@ -20,6 +22,13 @@ class TargetKind(str):
         """The kind as plain text."""
         return str(self)
 
+
+#: What TVM says of options that a target does not have.
+_DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("arch", "device_name", "mcpu"), ""),
+    **dict.fromkeys(("max_function_args", "vtcm_capacity", "l2_cache_size_bytes"), 0),
+    "model": "unknown",
+}
 
 _local = threading.local()
 
@@ -49,6 +58,10 @@ class TargetAsTVM(_core.Target):
         for key in (name, name.replace("_", "-")):
             if key in options:
                 return options[key]
+        if name in _DEFAULTS:
+            return _DEFAULTS[name]
+        if name in ("mattr", "libs"):
+            return []
         raise AttributeError(f"the target has no {name}", name=name)
 
     @property
@@ -64,6 +77,21 @@ class TargetAsTVM(_core.Target):
     def with_num_cores(self, cores: int) -> TargetAsTVM:
         """Return this machine with another number of cores."""
         return TargetAsTVM(_core.Target.with_num_cores(self, cores))
+
+    @property
+    def supports_integer_dot_product(self) -> bool:
+        """Return whether devices have a product of four 8-bit integers: those of CUDA since sm_61."""
+        return self.kind == "cuda" and self.arch.startswith("sm_") and int(self.arch[3:].rstrip("a")) >= 61
+
+    @property
+    def supports_cooperative_matrix(self) -> bool:
+        """Return False: no target here is one of Vulkan, which has these matrices."""
+        return False
+
+    def get_target_device_type(self) -> int:
+        """Return the type of the devices as DLPack numbers them."""
+        kinds = {"cuda": "cuda", "opencl": "opencl"}
+        return int(devices.device(kinds.get(self.kind, "cpu")).device_type)
 
     def export(self) -> dict[str, Any]:
         """The target as a dict, of which Target() makes the same target."""
@@ -135,3 +163,52 @@ class Target(metaclass=Renamed):
         return _core.known_target_kinds()
 
     list_tags = staticmethod(list_tags)
+
+    @staticmethod
+    def from_device(device: Any) -> TargetAsTVM:
+        """The target of the device of that kind that is here.
+
+        Raises:
+            ValueError: there is none.
+        """
+        found = devices.device(device) if isinstance(device, str) else device
+        if found.kind == "cpu":
+            return TargetAsTVM("native")
+        if not found.exist:
+            raise ValueError(f"there is no device {found} here")
+        return _with_stated_threads(_core.Target(found.kind))
+
+    @staticmethod
+    def canon_target(target: Any) -> Any:
+        """The target of a text or a dict; a target and None as they are."""
+        return target if target is None or isinstance(target, _core.Target) else Target.make(target)
+
+    @staticmethod
+    def canon_target_and_host(target: Any, target_host: Any = None) -> tuple[Any, Any]:
+        """The target, with that host if it has none, and the host."""
+        made, host = Target.canon_target(target), Target.canon_target(target_host)
+        if made is None:
+            if host is not None:
+                raise ValueError("there is a target for the host, but none that it launches")
+            return None, None
+        if made.host is None and host is not None:
+            made = made.with_host(host)
+        return made, made.host
+
+    @staticmethod
+    def target_or_current(target: Any) -> Any:
+        """The target; for None the one of the innermost `with`.
+
+        Raises:
+            ValueError: there is neither.
+        """
+        return current(allow_none=False) if target is None else Target.canon_target(target)
+
+
+create = Target.make
+
+
+def cuda(model: str = "unknown", arch: str | None = None, options: str | Sequence[str] | None = None) -> TargetAsTVM:
+    """A target of CUDA; nothing depends on `model`."""
+    more = options.split() if isinstance(options, str) else list(options or ())
+    return Target.make(" ".join(["cuda", *([f"-arch={arch}"] if arch else []), *more]))

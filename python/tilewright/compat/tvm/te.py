@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright import te
+from tilewright import _core, te
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.ir import structural_equal
 from tilewright.compat.tvm.tir import op
@@ -16,10 +16,12 @@ from tilewright.te import *  # noqa: F403
 from tilewright.te import __all__ as _names
 
 abs = op.abs
+Operation = te.PlaceholderOp | te.ComputeOp | te.ExternOp
+BaseComputeOp = te.ComputeOp
 
 _missing = missing("tvm.te")
 
-__all__ = ["AXIS_SEPARATOR", "tag_scope", *_names]
+__all__ = ["AXIS_SEPARATOR", "BaseComputeOp", "Operation", "extern_primfunc", "tag_scope", *_names]
 
 
 def create_prim_func(  # type: ignore[no-redef]
@@ -49,18 +51,32 @@ class TensorAsTVM(te.Tensor):
     __mul__ = _elementwise("T_multiply", operator.mul, te.Tensor.__mul__)
     __truediv__ = _elementwise("T_divide", operator.truediv, te.Tensor.__truediv__)
 
+    @property
+    def axis(self) -> Any:
+        """Return the axes of a tensor that a formula computes."""
+        return self.op.axis
+
+    @property
+    def value_index(self) -> int:
+        """Return the number of the tensor among the results of its operation."""
+        outputs = getattr(self.op, "tensors", [self])
+        return next(number for number, tensor in enumerate(outputs) if tensor is self)
+
 
 def seen(made: Any) -> Any:
     """Return tensors as TVM's scripts see them."""
     for tensor in made if isinstance(made, list | tuple) else [made]:
         if type(tensor) is te.Tensor:
             tensor.__class__ = TensorAsTVM
+        tensor.op.num_outputs = len(getattr(tensor.op, "tensors", [tensor]))
     return made
 
 
 def placeholder(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
     """An input."""
-    return seen(te.placeholder(*args, **kwargs))
+    made = seen(te.placeholder(*args, **kwargs))
+    made.op.shape, made.op.dtype = made.shape, made.dtype
+    return made
 
 
 class tag_scope(contextlib.ContextDecorator):
@@ -94,9 +110,85 @@ def compute(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
     return made
 
 
-def extern(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
-    """Tensors by a program."""
-    return seen(te.extern(*args, **kwargs))
+def extern(  # type: ignore[no-redef]
+    shape: Any,
+    inputs: Sequence[Any],
+    fcompute: Callable[[list[Any], list[Any]], Any],
+    name: str = "extern",
+    dtype: Any = None,
+    in_buffers: Any = None,
+    out_buffers: Any = None,
+    tag: str = "",
+    attrs: Any = None,
+) -> Any:
+    """Tensors by a statement, in which the inputs have these buffers, or their own."""
+    outputs = [out_buffers] if isinstance(out_buffers, _core.Buffer) else out_buffers
+    named = [in_buffers] if isinstance(in_buffers, _core.Buffer) else in_buffers
+    function = fcompute if named is None else _reading(list(inputs), list(named), fcompute)
+    return seen(te.extern(shape, inputs, function, name, dtype, None, outputs, tag, attrs))
+
+
+def _reading(inputs: list[Any], named: list[Any], fcompute: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of a statement in which the tensors' own buffers stand for those with which it is made."""
+    if len(inputs) != len(named):
+        raise ValueError(f"there are {len(inputs)} inputs, but {len(named)} buffers of inputs")
+
+    def function(ins: list[Any], outs: list[Any]) -> Any:
+        buffers = dict(zip(named, ins, strict=True))
+        pointers = {buffer.data: own.data for buffer, own in buffers.items()}
+        # A buffer whose pointer is another one is another buffer, so the buffers come first.
+        body = _core.rewrite(fcompute(named, outs), lambda node: _replaced(node, _core.Buffer, buffers))
+        return _core.rewrite(body, lambda node: _replaced(node, _core.Var, pointers))
+
+    return function
+
+
+def _replaced(node: Any, kind: type, replacements: dict[Any, Any]) -> Any:
+    return replacements.get(node) if isinstance(node, kind) else None
+
+
+def extern_primfunc(input_tensors: Sequence[Any], primfunc: Any, **kwargs: Any) -> Any:
+    """Tensors by a function whose buffers that are read are these tensors, in the order of its parameters. Buffers that
+    are only written are the results; where there are none, the last one that is read and written is.
+
+    Raises:
+        ValueError: the tensors are not as many as the buffers, or have other shapes.
+    """
+    buffers = [primfunc.buffer_map[param] for param in primfunc.params]
+    loaded, stored = _accessed(primfunc.body)
+    read = [buffer for buffer in buffers if buffer in loaded]
+    written = [buffer for buffer in buffers if buffer in stored]
+    results = [buffer for buffer in written if buffer not in read]
+    if not results and written:
+        results = written[-1:]
+        read.remove(results[0])
+    if not read or not results:
+        raise ValueError(f"the function {'writes' if read else 'reads'} none of its buffers")
+    if len(read) != len(input_tensors):
+        raise ValueError(f"the function reads {len(read)} buffers, but there are {len(input_tensors)} tensors")
+    for tensor, buffer in zip(input_tensors, read, strict=True):
+        if not structural_equal(list(tensor.shape), list(buffer.shape)):
+            raise ValueError(f"the tensor {tensor.name} has the shape {tensor.shape}, its buffer {buffer.shape}")
+    kwargs.setdefault("dtype", [buffer.dtype for buffer in results])
+    shapes = [buffer.shape for buffer in results]
+    return extern(
+        shapes, input_tensors, lambda ins, outs: primfunc.body, in_buffers=read, out_buffers=results, **kwargs
+    )
+
+
+def _accessed(body: Any) -> tuple[set[Any], set[Any]]:
+    """Return the buffers that a program loads from, and those that it stores to."""
+    loaded: set[Any] = set()
+    stored: set[Any] = set()
+
+    def look(node: Any) -> None:
+        if isinstance(node, _core.BufferLoad):
+            loaded.add(node.buffer)
+        elif isinstance(node, _core.BufferStore):
+            stored.add(node.buffer)
+
+    _core.visit(body, look)
+    return loaded, stored
 
 
 def __getattr__(name: str) -> object:

@@ -61,8 +61,63 @@ def _update(self: _core.Module, other: Any) -> None:
         _set_function(self, name, func)
 
 
+@explained
+def _del_function(self: _core.Module, name: Any) -> None:
+    """Takes a function out of the module: ``del mod["main"]``."""
+    name = getattr(name, "name_hint", name)
+    self.get_global_var(name)
+    _core.set_function(self, name, None)
+
+
+@explained
+def _clone(self: _core.Module) -> _core.Module:
+    """A module with the same functions and attributes, in which other ones can be put."""
+    return _core.Module(dict(self.functions.items()), self.attrs)
+
+
+@explained
+def _functions_items(self: _core.Module) -> list[tuple[Any, Any]]:
+    """Variables and functions, in the order of their names."""
+    return [(self.get_global_var(str(name)), func) for name, func in sorted(self.functions.items())]
+
+
+@explained
+def _with_attrs(self: Any, attr_map: Mapping[str, Any]) -> Any:
+    """A copy with these attributes, too."""
+    return self.with_attr(dict(attr_map))
+
+
+@explained
+def _replace_global_vars(self: _core.Module, replacements: Mapping[Any, Any]) -> _core.Module:
+    """A module whose functions have other names, also where they are called."""
+    names = {getattr(old, "name_hint", old): getattr(new, "name_hint", new) for old, new in replacements.items()}
+    variables = {name: _core.GlobalVar(name) for name in names.values()}
+    for old in names:
+        self.get_global_var(old)
+
+    def renamed(node: Any) -> Any:
+        return (
+            variables[names[node.name_hint]] if isinstance(node, _core.GlobalVar) and node.name_hint in names else None
+        )
+
+    functions: dict[str, Any] = {}
+    for name, func in self.functions.items():
+        new = names.get(str(name), str(name))
+        if new in functions:
+            raise ValueError(f"two functions would have the name {new!r}")
+        functions[new] = _core.rewrite(func, renamed)
+    return _core.Module(functions, self.attrs)
+
+
+setattr(_core.PrimFunc, "with_attrs", _with_attrs)  # noqa: B010
+
 for _name, _method in (
     ("get_attr", _get_attr),
+    ("__delitem__", _del_function),
+    ("clone", _clone),
+    ("functions_items", _functions_items),
+    ("replace_global_vars", _replace_global_vars),
+    ("with_attrs", _with_attrs),
     ("__setitem__", _set_function),
     ("update_func", _update_func),
     ("update", _update),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,17 +58,35 @@ def time_evaluator(
     number: int = 10,
     repeat: int = 1,
     min_repeat_ms: int = 0,
+    limit_zero_time_iterations: int = 100,
+    cooldown_interval_ms: int = 0,
+    repeats_to_cooldown: int = 1,
+    cache_flush_bytes: int = 0,
     f_preproc: str = "",
 ) -> Callable[..., BenchmarkResult]:
     """A function that times the kernel of that name: `repeat` times the mean of `number` calls, or of as many as fill
-    `min_repeat_ms`. With "cache_flush_cpu_non_first_arg" for `f_preproc` the caches hold other data before calls."""
+    `min_repeat_ms`. With "cache_flush_cpu_non_first_arg" for `f_preproc`, or with any `cache_flush_bytes`, the caches
+    hold other data before calls. After each `repeats_to_cooldown` repeats there are `cooldown_interval_ms` of rest.
+    No call takes no time, so nothing depends on `limit_zero_time_iterations`."""
     if not dev.exist:
         raise ValueError(f"Tilewright runs nothing on {dev} yet")
     if f_preproc not in ("", "cache_flush_cpu_non_first_arg"):
         raise ValueError(f"Tilewright has no preparation {f_preproc!r} of a call yet")
     kernel = _kernel(self, func_name)
-    config = EvaluatorConfig(number, repeat, min_repeat_ms, bool(f_preproc))
-    return lambda *args: BenchmarkResult(tuple(evaluate(kernel, args, config)))
+    flush = bool(f_preproc) or cache_flush_bytes > 0
+    if cooldown_interval_ms <= 0 or repeats_to_cooldown < 1:
+        cooldown_interval_ms, repeats_to_cooldown = 0, repeat
+    parts = [min(repeats_to_cooldown, repeat - first) for first in range(0, repeat, repeats_to_cooldown)]
+    configs = [EvaluatorConfig(number, count, min_repeat_ms, flush) for count in parts]
+
+    def timed(*args: Any) -> BenchmarkResult:
+        results: list[float] = []
+        for config in configs:
+            results.extend(evaluate(kernel, args, config))
+            time.sleep(cooldown_interval_ms / 1e3)
+        return BenchmarkResult(tuple(results))
+
+    return timed
 
 
 def _kernel(module: Any, name: str) -> Any:
@@ -92,14 +111,19 @@ def get_source(self: Any, fmt: str = "ll") -> str:
     return str(self.inspect(kinds[fmt]))
 
 
-def export_library(self: Any, file_name: str | Path) -> Path:
-    """Writes a shared library, with object and C header beside it."""
+def export_library(self: Any, file_name: str | Path, *, workspace_dir: str | Path | None = None) -> Path:
+    """Writes a shared library, with object and C header beside it; nothing else is written to `workspace_dir`."""
     path = Path(file_name)
     if path.suffix != ".so":
         raise ValueError(f"Tilewright exports shared libraries, so {path.name!r} has to end in '.so'")
     # The file's name is not that of a function.
     kernels: Any = KernelModule({self.name: self}) if isinstance(self, Kernel) else self
     return Path(kernels.export(path.parent, path.stem).library)
+
+
+def jit(self: Any, *, force_recompile: bool = False) -> Any:
+    """The kernels themselves: they can be called as they are."""
+    return self
 
 
 def _entry_func(self: Any) -> Any:
@@ -139,7 +163,7 @@ def _with_methods(cls: Any) -> Any:
     cls.entry_func = property(_entry_func)
     cls.entry_name = property(_entry_name)
     cls.imported_modules = property(_imported_modules)
-    for method in (export_library, get_function, get_source, time_evaluator):
+    for method in (export_library, get_function, get_source, jit, time_evaluator):
         setattr(cls, method.__name__, method)
     return cls
 

@@ -61,3 +61,6 @@ def get_flattened_buffer(self: Buffer) -> Any:
 
 
 setattr(Buffer, "get_flattened_buffer", get_flattened_buffer)  # noqa: B010
+#: What access_ptr() takes for a mask, as bits.
+setattr(Buffer, "READ", 1)  # noqa: B010
+setattr(Buffer, "WRITE", 2)  # noqa: B010

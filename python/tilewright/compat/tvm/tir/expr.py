@@ -100,6 +100,7 @@ def _equal(self: Any, other: Any, span: Any = None) -> Any:
 
 
 setattr(PrimExpr, "equal", _equal)  # noqa: B010
+setattr(_core.IterVar, "dtype", property(lambda axis: axis.var.dtype))  # noqa: B010
 
 
 class CallEffectKind(enum.IntEnum):

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import Any
 
 from tilewright import _core
-from tilewright.script.tir import intrinsics
+from tilewright.script.tir import formulas, intrinsics
 
 _FUNCTIONS = {**intrinsics.INTRINSICS, **vars(intrinsics)}
 globals().update({name: f for name, f in _FUNCTIONS.items() if name.islower() and name[0] != "_" and callable(f)})
@@ -14,6 +14,13 @@ del globals()["fail"]
 
 
 truncmod = _core.truncmod
+#: Reductions over axes of tensor expressions; of two values, their combination.
+max, min, sum = formulas.max, formulas.min, formulas.sum
+
+
+def comm_reducer(fcombine: Any, fidentity: Any, name: str = "reduce") -> Any:
+    """A reducer of one's own, as of :func:`tvm.te.comm_reducer`."""
+    return formulas.comm_reducer(fcombine, fidentity, name)
 
 
 def call_tir(global_var: Any, *args: Any) -> Any:
@@ -66,5 +73,7 @@ def any(*args: Any, span: None = None) -> Any:
 
 
 __all__ = [
-    name for name in globals() if not name.startswith("_") and name not in ("Any", "annotations", "missing", "reduce")
+    name
+    for name in globals()
+    if not name.startswith("_") and name not in ("Any", "annotations", "formulas", "intrinsics", "missing", "reduce")
 ]

@@ -6,9 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright._core import renew_defs, substitute
 
 __all__ = ["ir_transform", "post_order_visit", "pre_order_visit", "renew_defs", "substitute"]
+
+
+def substitute(node: Any, vmap: Any) -> Any:
+    """The node with expressions in place of variables."""
+    return _core.substitute(node, vmap)
+
+
+def renew_defs(func: Any) -> Any:
+    """The function with variables of its own wherever it defines one."""
+    return _core.renew_defs(func)
 
 
 def post_order_visit(stmt: Any, fvisit: Callable[[Any], Any]) -> None:

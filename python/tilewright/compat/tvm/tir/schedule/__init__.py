@@ -6,13 +6,13 @@ from tilewright._core import (
     BlockRV,
     BlockScope,
     Dependency,
-    DepKind,
     ExprRV,
     LoopRV,
     StmtSRef,
     Trace,
 )
 from tilewright._core import BlockRV as SparseIterationRV
+from tilewright.compat.tvm.tir.block_scope import DepKind
 from tilewright.compat.tvm.tir.schedule import instruction, state
 from tilewright.compat.tvm.tir.schedule.instruction import Instruction, InstructionKind
 from tilewright.compat.tvm.tir.schedule.schedule import Schedule, ScheduleError

@@ -41,6 +41,9 @@ class CachedFlags(NamedTuple):
 class StateAsTVM:
     """The state of a schedule, with the properties that TVM's tests use."""
 
+    #: What was asked to be checked, as bits; Tilewright always checks.
+    debug_mask = 0
+
     def __init__(self, state: _core.ScheduleState) -> None:
         self._state = state
 

@@ -18,6 +18,9 @@ class ScheduleDebugMask(enum.IntEnum):
     VERIFY_CACHED_FLAGS = 2
 
 
+_MASKS = {"all": int(ScheduleDebugMask.VERIFY_SREF_TREE | ScheduleDebugMask.VERIFY_CACHED_FLAGS), "none": 0}
+
+
 class ScheduleState(metaclass=Renamed):
     """The state of a new schedule."""
 
@@ -26,4 +29,6 @@ class ScheduleState(metaclass=Renamed):
     @staticmethod
     def make(mod: Any, *, debug_mask: str | int = "none", enable_check: bool = True) -> Any:
         """The state of a schedule of a function or module."""
-        return Schedule.make(mod, debug_mask=debug_mask, enable_check=enable_check).state
+        state = Schedule.make(mod, debug_mask=debug_mask, enable_check=enable_check).state
+        state.debug_mask = _MASKS[debug_mask] if isinstance(debug_mask, str) else int(debug_mask)
+        return state
