@@ -1,6 +1,7 @@
 """Tensor intrinsics by TVM's names."""
 
 import pytest
+import tvm
 
 START = """
 import tilewright.compat.tvm
@@ -127,3 +128,31 @@ def test_pointers_to_memory_of_any_layout(python):
         """,
     )
     assert any("T.match_buffer(C[vi_o, vj_o], ()" in line for line in text)
+
+
+@pytest.mark.parametrize(
+    ("constant", "name"),
+    [
+        ("WMMA_LOAD_16x16x16_F16_A_INTRIN", "wmma_load_16x16x16_f16_a_shared"),
+        ("WMMA_LOAD_16x16x16_S8_B_TRANS_DYN_INTRIN", "wmma_load_16x16x16_s8_b_trans_shared_dyn"),
+        ("WMMA_LOAD_8x8x32_S4_B_TRANS_INTRIN", "wmma_load_8x8x32_s4_b_trans_shared"),
+        ("WMMA_FILL_16x16x16_F32_INTRIN", "wmma_fill_16x16x16_f32"),
+        ("WMMA_STORE_16x16x16_F16_SHARED_DYN_INTRIN", "wmma_store_16x16x16_f16_shared_dyn"),
+        ("WMMA_STORE_8x8x32_S32_GLOBAL_INTRIN", "wmma_store_8x8x32_s32_global"),
+        ("WMMA_SYNC_16x16x16_f16f16f32_TRANS_INTRIN", "wmma_sync_16x16x16_f16f16f32_trans"),
+        ("MMA_store_16x16_f32_global_INTRIN", "mma_store_16x16_f32_global_"),
+    ],
+)
+def test_constants_of_gpus(constant, name):
+    assert getattr(tvm.tir.tensor_intrin.cuda, constant) == name
+    assert tvm.tir.TensorIntrin.get(name).desc is not None
+
+
+def test_factors_of_one_type():
+    from tvm.tir.tensor_intrin import cuda, rocm
+
+    group = cuda.get_mma_intrin_group("shared", "global", "float16", "float32", False, True, False)
+    assert (group["load_a"], group["compute"]) == ("mma_ldmatrix_f16_a", "mma_f16f16f32_trans_b")
+    assert (cuda.WARP_SIZE, rocm.WARP_SIZE, cuda.M_DIM) == (32, 64, 16)
+    place = cuda.index_map_shared_16x16_to_ldmatrix_32x8_layout([9, 3])
+    assert place == list(cuda.shared_16x16_to_ldmatrix_32x8_layout(9, 3))

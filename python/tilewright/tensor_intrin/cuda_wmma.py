@@ -226,18 +226,18 @@ def _register() -> None:
                         pair = get_wmma_load_intrin(*sizes, dtype, scope, operand == "b", trans)
                         register_at_import(f"wmma_load_{shape}_{tail}", *pair)
                         dyn = "_DYN" if ending.endswith("dyn") else ""
-                        kind = f"{_SHORT[dtype]}_{operand.upper()}{'_TRANS' if trans else ''}"
+                        kind = f"{_SHORT[dtype].upper()}_{operand.upper()}{'_TRANS' if trans else ''}"
                         _name(f"WMMA_LOAD_{shape}_{kind}{dyn}", f"wmma_load_{shape}_{tail}")
     for sizes, outs in (((16, 16, 16), ("float32", "float16", "int32")), ((8, 8, 32), ("int32",))):
         shape = "x".join(map(str, sizes))
         for dtype in outs:
             register_at_import(f"wmma_fill_{shape}_{_SHORT[dtype]}", *get_wmma_fill_intrin(*sizes, dtype))
-            _name(f"WMMA_FILL_{shape}_{_SHORT[dtype]}", f"wmma_fill_{shape}_{_SHORT[dtype]}")
+            _name(f"WMMA_FILL_{shape}_{_SHORT[dtype].upper()}", f"wmma_fill_{shape}_{_SHORT[dtype]}")
             for scope in ("shared", "shared.dyn", "global"):
                 ending = scope.replace(".", "_")
                 name = f"wmma_store_{shape}_{_SHORT[dtype]}_{ending}"
                 register_at_import(name, *get_wmma_store_intrin(*sizes, dtype, scope))
-                _name(f"WMMA_STORE_{shape}_{_SHORT[dtype]}_{ending.upper()}", name)
+                _name(f"WMMA_STORE_{shape}_{_SHORT[dtype].upper()}_{ending.upper()}", name)
     products = [(("float16", "float32"), "f16f16f32"), (("float16", "float16"), "f16f16f16")]
     products.append((("int8", "int32"), "s8s8s32"))
     for types, short in products:

@@ -69,9 +69,8 @@ SAME = {
     **{
         f"tvm.tir.{module}": f"tilewright.{module}"
         for module in (
-            "tensor_intrin",
-            *("tensor_intrin.arm_cpu", "tensor_intrin.cuda", "tensor_intrin.dot_product_common"),
-            *("tensor_intrin.hexagon", "tensor_intrin.rocm", "tensor_intrin.x86"),
+            *("tensor_intrin.arm_cpu", "tensor_intrin.dot_product_common", "tensor_intrin.hexagon"),
+            "tensor_intrin.x86",
         )
     },
     "tvm.ir.transform": "tilewright.compat.tvm.transform",

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from tilewright import tensor_intrin
 from tilewright._core import const
 from tilewright.compat.tvm.driver import build
 from tilewright.compat.tvm.runtime import convert
@@ -21,6 +20,7 @@ from tilewright.compat.tvm.tir import (
     sparse,
     stmt,
     stmt_functor,
+    tensor_intrin,
     transform,
 )
 from tilewright.compat.tvm.tir.block_dependence_info import BlockDependenceInfo
