@@ -781,7 +781,7 @@ def test_where_two_programs_differ_first(python):
         "x = tir.Var('x', 'int32')",
         "print(tvm.ir.get_first_structural_mismatch(x + 1, x + 1))",
         "print(tuple(tvm.ir.get_first_structural_mismatch(x + 1, x + 2)))",
-    ) == ["None", "('<root>.b.value', '<root>.b.value')"]
+    ) == ["None", "(<root>.b.value, <root>.b.value)"]
 
 
 def test_what_llvm_knows(python):

@@ -217,3 +217,46 @@ def test_ends_that_were_told_to_be_open_are_so():
         found = analyzer.const_int_bound(expr)
         assert (found.min_value, found.max_value) == want, expr
     assert arith.Analyzer().const_int_bound(x).max_value == 2**31 - 1
+
+
+def test_another_fact_about_a_variable_replaces_the_first_one_only_when_that_is_said():
+    x = var("x")
+    analyzer = arith.Analyzer()
+    analyzer.bind(x, tvm.ir.Range(0, 4))
+    analyzer.bind(x, tvm.ir.Range(0, 4))
+    with pytest.raises(tvm.TVMError, match="'x' was stated to be"):
+        analyzer.bind(x, tvm.ir.Range(0, 100))
+    assert analyzer.const_int_bound(x).max_value == 3
+    analyzer.bind(x, tvm.ir.Range(0, 100), allow_override=True)
+    assert analyzer.const_int_bound(x).max_value == 99
+    analyzer = arith.Analyzer()
+    analyzer.update(x, arith.ConstIntBound(0, 3))
+    with pytest.raises(tvm.TVMError, match="ConstIntBound"):
+        analyzer.update(x, arith.ConstIntBound(0, 10))
+    analyzer.update(x, arith.ConstIntBound(0, 10), override=True)
+    assert analyzer.const_int_bound(x).max_value == 10
+
+
+def test_unions_hold_only_what_one_of_the_sets_holds():
+    intervals = [(low, high) for low in range(4) for high in range(low, 4)]
+    for sets in itertools.product(intervals, repeat=3):
+        found = arith.union_lower_bound([arith.IntervalSet(*ends) for ends in sets])
+        members = set(range(found.min_value, found.max_value + 1))
+        assert members <= {n for low, high in sets for n in range(low, high + 1)}
+        assert set(range(sets[0][0], sets[0][1] + 1)) <= members
+    x = var("x")
+    found = arith.union_lower_bound([arith.IntervalSet(arith.neg_inf(), 2), arith.IntervalSet(1, x)])
+    assert str(found) == "IntervalSet[neg_inf, T.max(x, 2)]"
+    assert arith.union_lower_bound([]).is_nothing()
+
+
+def test_maps_of_indices_as_text():
+    x = var("x")
+    loops = {x: tvm.ir.Range(0, 16)}
+    (split,) = arith.detect_iter_map([x // 4], loops, check_level=None).indices
+    text = "IterSum([IterSplit(IterMark(x, extent=16), lower_factor=4, extent=4, scale=1)], 0)"
+    assert str(split) == text and isinstance(split, arith.IterMapExpr)
+    assert arith.IterMapLevel.from_str("Bijective") is arith.IterMapLevel.Bijective
+    assert arith.detect_iter_map([x // 4], loops, check_level="bijective").errors
+    with pytest.raises(ValueError, match="Unknown check level half"):
+        arith.detect_iter_map([x], loops, check_level="half")

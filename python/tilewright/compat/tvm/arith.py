@@ -11,6 +11,7 @@ from tilewright import _core
 from tilewright import arith as native
 from tilewright._core import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr
 from tilewright.arith import normalize_iter_map_to_expr
+from tilewright.errors import ArgumentError
 
 __all__ = [
     "Analyzer",
@@ -19,6 +20,7 @@ __all__ = [
     "Extension",
     "IntSet",
     "IntervalSet",
+    "IterMapExpr",
     "IterMapLevel",
     "IterMark",
     "IterSplitExpr",
@@ -39,6 +41,7 @@ __all__ = [
     "normalize_to_iter_sum",
     "pos_inf",
     "subspace_divide",
+    "union_lower_bound",
 ]
 
 _NEG_INF = _core.Var("neg_inf", "handle")
@@ -214,6 +217,12 @@ def _promoted(expr: Any, variables: dict[Any, Any]) -> Any:
     return _core.Cast("int64", expr)
 
 
+def _same_fact(one: Any, other: Any) -> bool:
+    if isinstance(one, _core.Node) and isinstance(other, _core.Node):
+        return _core.structural_equal(one, other)
+    return str(one) == str(other)
+
+
 class Analyzer:
     """Facts about variables, and what follows from them."""
 
@@ -318,9 +327,29 @@ class Analyzer:
                 possible &= ~bit.value
         return CompareResult(possible)
 
+    def _check_stated(self, kind: str, var: Any, fact: Any) -> None:
+        """Refuse another fact of a kind about a variable.
+
+        Raises:
+            tilewright.ArgumentError: what was stated before differs.
+        """
+        for known, subject, stated in self._facts:
+            if known == kind and subject.same_as(var) and not _same_fact(stated, fact):
+                raise ArgumentError.of(
+                    "arith/stated",
+                    f"'{var.name}' was stated to be {stated}, and is now stated to be {fact}",
+                    "pass allow_override=True to bind(), or override=True to update()",
+                )
+
     def bind(self, var: Any, expr: Any, allow_override: bool = False) -> None:
-        """Bind the variable to a Range, or to an expression that it stands for."""
+        """Bind the variable to a Range, or to an expression that it stands for.
+
+        Raises:
+            tilewright.ArgumentError: it is bound to something else, and `allow_override` is not set.
+        """
         value = expr if isinstance(expr, _core.Range) else _expr(expr)
+        if not allow_override:
+            self._check_stated("bind", var, value)
         self._bounds.append(var)
         self._facts.append(("bind", var, value))
         self._learn("bind", var, value)
@@ -341,10 +370,16 @@ class Analyzer:
                 self._start_again()
 
     def update(self, var: Any, info: Any, override: bool = False) -> None:
-        """State an interval or a residue class of a variable; with `override` in place of what was stated before."""
+        """State an interval or a residue class of a variable; with `override` in place of what was stated before.
+
+        Raises:
+            tilewright.ArgumentError: another one was stated before, and `override` is not set.
+        """
         if not isinstance(info, ConstIntBound | ModularSet):
             raise TypeError(f"a variable is given a ConstIntBound or a ModularSet, not a {type(info).__name__}")
         kind = "bound" if isinstance(info, ConstIntBound) else "class"
+        if not override:
+            self._check_stated(kind, var, info)
         self._bounds.append(var)
         known = [fact for fact in self._facts if not (override and fact[0] == kind and fact[1].same_as(var))]
         replaced = len(known) != len(self._facts)
@@ -356,6 +391,33 @@ class Analyzer:
 
 
 # ---- regions
+
+
+def union_lower_bound(sets: Sequence[IntervalSet]) -> IntervalSet:
+    """An interval all of whose members are in one of these, the first one first; as large as is proved."""
+    analyzer, found = Analyzer(), None
+    for each in sets:
+        if each.is_nothing():
+            continue
+        if found is None:
+            found = each
+        elif _reaches(analyzer, each, found) and _reaches(analyzer, found, each):
+            found = IntervalSet(_least(found.min_value, each.min_value), _largest(found.max_value, each.max_value))
+    return IntervalSet(_POS_INF, _NEG_INF) if found is None else found
+
+
+def _reaches(analyzer: Analyzer, lower: IntervalSet, upper: IntervalSet) -> bool:
+    """Return whether one interval begins at most one number behind the end of the other one."""
+    begin, end = lower.min_value, upper.max_value
+    return begin is _NEG_INF or end is _POS_INF or analyzer.can_prove(begin <= end + 1)
+
+
+def _least(a: Any, b: Any) -> Any:
+    return _NEG_INF if a is _NEG_INF or b is _NEG_INF else native.Analyzer().simplify(_core.Min(a, b))
+
+
+def _largest(a: Any, b: Any) -> Any:
+    return _POS_INF if a is _POS_INF or b is _POS_INF else native.Analyzer().simplify(_core.Max(a, b))
 
 
 def _boxes(found: Any) -> list[IntervalSet] | None:
@@ -538,6 +600,36 @@ def _isolate(var: Any, expr: Any, limit: Any, above: bool, analyzer: Any) -> tup
 # ---- iteration maps
 
 
+IterMapExpr = IterSplitExpr | IterSumExpr
+
+
+def _level(name: str | None) -> Any:
+    """The level of a name, in letters of any size; None: nothing is checked."""
+    levels = {
+        "bijective": IterMapLevel.Bijective,
+        "surjective": IterMapLevel.Surjective,
+        "nocheck": IterMapLevel.NoCheck,
+    }
+    if (name or "nocheck").lower() not in levels:
+        raise ValueError(f"Unknown check level {name}")
+    return levels[(name or "nocheck").lower()]
+
+
+def _checked(level: Any) -> Any:
+    return _level(level) if level is None or isinstance(level, str) else level
+
+
+def _split_text(split: Any) -> str:
+    parts = f"lower_factor={split.lower_factor}, extent={split.extent}, scale={split.scale}"
+    return f"IterSplit({split.source}, {parts})"
+
+
+setattr(IterMapLevel, "from_str", staticmethod(_level))  # noqa: B010
+setattr(IterMark, "__repr__", lambda mark: f"IterMark({mark.source}, extent={mark.extent})")  # noqa: B010
+setattr(IterSplitExpr, "__repr__", _split_text)  # noqa: B010
+setattr(IterSumExpr, "__repr__", lambda total: f"IterSum({list(total.args)}, {total.base})")  # noqa: B010
+
+
 def detect_iter_map(
     indices: Any,
     input_iters: Mapping[Any, Any],
@@ -550,7 +642,7 @@ def detect_iter_map(
         [_expr(index) for index in indices],
         dict(input_iters),
         _condition(predicate),
-        check_level,
+        _checked(check_level),
         simplify_trivial_iterators=simplify_trivial_iterators,
     )
 
@@ -572,7 +664,7 @@ def iter_map_simplify(
 ) -> list[Any]:
     """Simplify indices through their map, where there is one."""
     return native.iter_map_simplify(
-        [_expr(index) for index in indices], dict(input_iters), _condition(predicate), check_level
+        [_expr(index) for index in indices], dict(input_iters), _condition(predicate), _checked(check_level)
     )
 
 
@@ -599,7 +691,11 @@ def subspace_divide(
 ) -> list[list[DividedIter]]:
     """[outer, inner] of each index, and last the two predicates, as extents; empty where they do not divide."""
     found = native.subspace_divide(
-        [_expr(index) for index in bindings], dict(input_iters), list(sub_iters), _condition(predicate), check_level
+        [_expr(index) for index in bindings],
+        dict(input_iters),
+        list(sub_iters),
+        _condition(predicate),
+        _checked(check_level),
     )
     if found is None:
         return []
