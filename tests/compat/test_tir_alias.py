@@ -557,3 +557,36 @@ def test_functions_of_modules():
     attributes = Calls.with_attrs({"a": 1, "b": "x"}).attrs
     assert (attributes["a"], attributes["b"]) == (1, "x")
     assert double.with_attrs({"a": 1}).attrs["a"] == 1
+
+
+def test_contexts_belong_to_threads():
+    import threading
+
+    entered, left = threading.Event(), threading.Event()
+
+    def other():
+        with tvm.transform.PassContext(opt_level=1):
+            entered.set()
+            left.wait(60)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    entered.wait(60)
+    with tvm.transform.PassContext(opt_level=3) as context:
+        assert tvm.transform.PassContext.current() is context
+    assert tvm.transform.PassContext.current().opt_level == 2
+    left.set()
+    thread.join()
+
+
+def test_options_and_prints_of_contexts(capsys):
+    assert "tir.disable_vectorize" in tvm.transform.PassContext.list_configs()
+    with pytest.raises(TypeError, match=r"PassContext\(trace=\.\.\.\)"):
+        tvm.transform.PassContext(trace=object())
+    instrument = tvm.ir.instrument.PassPrintingInstrument(["tir.Simplify"], ["tir.ConvertSSA"])
+    with tvm.transform.PassContext(instruments=[instrument]):
+        tir.transform.ConvertSSA()(tir.transform.Simplify()(tvm.IRModule({"main": double})))
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Print IR")]
+    assert lines == ["Print IR before: tir.Simplify", "Print IR after: tir.ConvertSSA"]
+    tvm.transform.PrintIR("here", show_meta_data=True)(tvm.IRModule({"main": double}))
+    assert capsys.readouterr().out.startswith("here\n")

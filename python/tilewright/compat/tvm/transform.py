@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -20,7 +21,14 @@ __all__ = [
 ]
 
 
-_open: list[PassContext] = []
+_local = threading.local()
+
+
+def _open() -> list[PassContext]:
+    """The contexts that this thread is in."""
+    contexts: list[PassContext] = _local.__dict__.setdefault("contexts", [])
+    return contexts
+
 
 #: Options of TVM that steer how its passes go about their work: Tilewright's pipeline decides that itself.
 _STEERING = frozenset(
@@ -65,12 +73,14 @@ class PassContext:
         disabled_pass: Sequence[str] | None = None,
         instruments: Sequence[Any] | None = None,
         config: Mapping[str, Any] | None = None,
+        trace: Any = None,
         trace_stack: Any = None,
         make_traceable: Any = None,
         num_evals: int | None = None,
         tuning_api_database: Any = None,
     ) -> None:
         given = {
+            "trace": trace,
             "trace_stack": trace_stack,
             "make_traceable": make_traceable,
             "num_evals": num_evals,
@@ -89,7 +99,7 @@ class PassContext:
 
     def __enter__(self) -> PassContext:
         self._enter_instruments()
-        _open.append(self)
+        _open().append(self)
         return self
 
     def _enter_instruments(self) -> None:
@@ -127,13 +137,18 @@ class PassContext:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _open.pop()
+        _open().pop()
         self._exit_instruments()
 
     @staticmethod
     def current() -> PassContext:
         """The innermost context that is open; one with the defaults when none is."""
-        return _open[-1] if _open else PassContext()
+        return _open()[-1] if _open() else PassContext()
+
+    @staticmethod
+    def list_configs() -> dict[str, dict[str, str]]:
+        """The options that there are."""
+        return {name: {} for name in sorted({*_STEERING, "tir.instrument_bound_checkers"})}
 
 
 class PassInfo:
@@ -195,11 +210,11 @@ class Sequential(Pass):
         return mod
 
 
-def PrintIR(header: str = "", show_metadata: bool = False) -> Pass:
+def PrintIR(header: str = "", show_meta_data: bool = False) -> Pass:
     """The pass that prints the module."""
 
     def run(mod: Any, context: PassContext) -> Any:
-        print(f"{header}\n{mod.script(show_meta=show_metadata)}" if header else mod.script(show_meta=show_metadata))
+        print(f"{header}\n{mod.script(show_meta=show_meta_data)}" if header else mod.script(show_meta=show_meta_data))
         return mod
 
     return Pass(run, PassInfo(0, "PrintIR"))

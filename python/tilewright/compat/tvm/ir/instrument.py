@@ -6,9 +6,17 @@ import functools
 import inspect
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["PassInstrument", "PassTimingInstrument", "PrintAfterAll", "PrintBeforeAll", "pass_instrument"]
+__all__ = [
+    "PassInstrument",
+    "PassPrintingInstrument",
+    "PassTimingInstrument",
+    "PrintAfterAll",
+    "PrintBeforeAll",
+    "pass_instrument",
+]
 
 
 class PassInstrument:
@@ -72,6 +80,23 @@ class PassTimingInstrument(PassInstrument):
             for depth, name, seconds in self._lines
         ]
         return "\n".join([*lines, f"Total time: {whole * 1e3:.3f}ms"]) if lines else ""
+
+
+class PassPrintingInstrument(PassInstrument):
+    """Prints each module that some passes get, and each that some passes make."""
+
+    def __init__(self, print_before_pass_names: Sequence[str], print_after_pass_names: Sequence[str]) -> None:
+        self.print_before_pass_names, self.print_after_pass_names = print_before_pass_names, print_after_pass_names
+
+    def run_before_pass(self, mod: Any, info: Any) -> None:
+        """Prints it, if the pass is named."""
+        if info.name in self.print_before_pass_names:
+            sys.stdout.write(f"Print IR before: {info.name}\n{mod}\n\n\n")
+
+    def run_after_pass(self, mod: Any, info: Any) -> None:
+        """Prints it, if the pass is named."""
+        if info.name in self.print_after_pass_names:
+            sys.stdout.write(f"Print IR after: {info.name}\n{mod}\n\n\n")
 
 
 class PrintBeforeAll(PassInstrument):
