@@ -157,9 +157,9 @@ def InjectScope() -> Pass:
     return function_pass("InjectScope", lambda func: func)
 
 
-def _rewritten(change: Callable[[Any], Any]) -> Pass:
+def _rewritten(name: str, change: Callable[[Any], Any]) -> Pass:
     """The pass that puts what `change` gives in the place of each node of a function's body; None leaves it."""
-    return Apply(lambda function: function.with_body(_core.rewrite(function.body, change)))
+    return _applied(name, lambda function: function.with_body(_core.rewrite(function.body, change)))
 
 
 _SPARSE = {
@@ -179,10 +179,10 @@ def __getattr__(name: str) -> Any:
 
 def SkipAssert() -> Pass:
     """Return the statement inside assertions, without these."""
-    return _rewritten(lambda node: node.body if isinstance(node, ir.AssertStmt) else None)
+    return _rewritten("SkipAssert", lambda node: node.body if isinstance(node, ir.AssertStmt) else None)
 
 
-def _without_calls(statement: type[Any], operation: str) -> Pass:
+def _without_calls(name: str, statement: type[Any], operation: str) -> Pass:
     """The pass that removes statements of a class whose value is a call of an operation."""
 
     def change(node: Any) -> Any:
@@ -190,17 +190,17 @@ def _without_calls(statement: type[Any], operation: str) -> Pass:
         is_it = isinstance(call, ir.Call) and isinstance(call.op, ir.Op) and call.op.name == operation
         return ir.Evaluate(0) if is_it else None
 
-    return _rewritten(change)
+    return _rewritten(name, change)
 
 
 def RemoveAssume() -> Pass:
     """``T.assume`` goes."""
-    return _without_calls(ir.Evaluate, "tir.assume")
+    return _without_calls("RemoveAssume", ir.Evaluate, "tir.assume")
 
 
 def RemoveStoreUndef() -> Pass:
     """Stores of ``T.undef()`` go: they say that whatever is there will do."""
-    return _without_calls(ir.BufferStore, "tir.undef")
+    return _without_calls("RemoveStoreUndef", ir.BufferStore, "tir.undef")
 
 
 def BindTarget(target: Any) -> Pass:
@@ -215,7 +215,7 @@ def BindTarget(target: Any) -> Pass:
         bound = function.with_attr("target", json.loads(chosen.json()))
         return bound.without_attr("tir.is_host_func") if runs_on_host else bound
 
-    return Apply(bind)
+    return _applied("BindTarget", bind)
 
 
 def VerifyMemory() -> Pass:
@@ -259,10 +259,10 @@ def RewriteUnsafeSelect() -> Pass:
         values = [node.condition, node.true_value, node.false_value]
         return _core.call_intrinsic("if_then_else", values)
 
-    return _rewritten(change)
+    return _rewritten("RewriteUnsafeSelect", change)
 
 
-def _serial(kind: ir.ForKind) -> Pass:
+def _serial(name: str, kind: ir.ForKind) -> Pass:
     """The pass that makes loops of a kind serial."""
 
     def change(loop: Any) -> Any:
@@ -270,13 +270,13 @@ def _serial(kind: ir.ForKind) -> Pass:
             return None
         return ir.For(loop.loop_var, loop.min, loop.extent, ir.ForKind.SERIAL, None, loop.annotations, loop.body)
 
-    return _rewritten(change)
+    return _rewritten(name, change)
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> Pass:
     """Vectorized loops become operations on vectors; without `enable_vectorize` serial loops."""
     if not enable_vectorize:
-        return _serial(ir.ForKind.VECTORIZED)
+        return _serial("VectorizeLoop", ir.ForKind.VECTORIZED)
     vectorize = _vectorize()
 
     def run(mod: Any, context: Any) -> Any:
@@ -289,30 +289,35 @@ def VectorizeLoop(enable_vectorize: bool = True) -> Pass:
 
 def ConvertForLoopsToSerial() -> Pass:
     """Parallel loops become serial ones."""
-    return _serial(ir.ForKind.PARALLEL)
+    return _serial("ConvertForLoopsToSerial", ir.ForKind.PARALLEL)
 
 
 def ConvertSSA() -> Pass:
     """Each function gets variables of its own for what it binds."""
-    return Apply(_core.renew_defs)
+    return _applied("ConvertSSA", _core.renew_defs)
 
 
 def Apply(ftransform: Callable[[Any], Any]) -> Pass:
     """The pass that replaces each function by what `ftransform` makes of it; None leaves it out."""
+    return _applied("Apply", ftransform)
+
+
+def _applied(name: str, ftransform: Callable[[Any], Any]) -> Pass:
+    """The pass of a name that replaces each function by what `ftransform` makes of it; None leaves it out."""
 
     def run(mod: Any, context: Any) -> Any:
         made = {
-            str(name): ftransform(function) if isinstance(function, ir.PrimFunc) else function
-            for name, function in mod.functions.items()
+            str(key): ftransform(function) if isinstance(function, ir.PrimFunc) else function
+            for key, function in mod.functions.items()
         }
-        return ir.Module({name: function for name, function in made.items() if function is not None}, mod.attrs)
+        return ir.Module({key: function for key, function in made.items() if function is not None}, mod.attrs)
 
-    return Pass(run, PassInfo(0, "tir.Apply"))
+    return Pass(run, PassInfo(0, f"tir.{name}"))
 
 
 def Filter(fcond: Callable[[Any], bool]) -> Pass:
     """The pass that keeps the functions for which `fcond` holds."""
-    return Apply(lambda function: function if fcond(function) else None)
+    return _applied("Filter", lambda function: function if fcond(function) else None)
 
 
 def AnnotateEntryFunc() -> Pass:
