@@ -592,3 +592,21 @@ def test_options_and_prints_of_contexts(capsys):
     assert lines == ["Print IR before: tir.Simplify", "Print IR after: tir.ConvertSSA"]
     tvm.transform.PrintIR("here", show_meta_data=True)(tvm.IRModule({"main": double}))
     assert capsys.readouterr().out.startswith("here\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "named"),
+    [
+        ("split", lambda i: (i, 2), "factors"),
+        ("split", lambda i: ("i", [2, None]), "loop"),
+        ("reorder", lambda i: (1,), "ordered_loops"),
+        ("vectorize", lambda i: ("i",), "loop"),
+        ("rfactor", lambda i: ("i", 0), "loop"),
+        ("rfactor", lambda i: (i, "0"), "factor_axis"),
+    ],
+)
+def test_arguments_of_a_wrong_type(method, arguments, named):
+    sch = tir.Schedule(double)
+    (loop,) = sch.get_loops("B")
+    with pytest.raises(TypeError, match=rf"{method}\(\): the argument '{named}'"):
+        getattr(sch, method)(*arguments(loop))

@@ -74,7 +74,8 @@ def _not_affine(statement: Any, loops: dict[Any, Any]) -> Any:
 
 def reorder(self: _core.Schedule, *ordered_loops: _core.LoopRV) -> None:
     """Reorders loops; what TVM refuses is refused."""
-    top = _outermost([_core.Schedule.get(self, loop) for loop in ordered_loops])
+    loops = [_core.Schedule.get(self, loop) for loop in ordered_loops if isinstance(loop, _core.LoopRV)]
+    top = _outermost(loops) if len(loops) == len(ordered_loops) else None
     if top is not None and (block := _not_affine(top, {})) is not None:
         error = ScheduleError(f"the axes of block '{block.name_hint}' are not an affine function of the loops")
         error.code, error.nodes = "reorder/P4", (block, top)

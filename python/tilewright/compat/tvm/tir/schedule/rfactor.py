@@ -32,6 +32,8 @@ def _limited(loop: Any) -> Any:
 
 def rfactor(self: _core.Schedule, loop: _core.LoopRV, factor_axis: int) -> _core.BlockRV:
     """Factors a reduction; what TVM refuses is refused."""
+    if not isinstance(loop, _core.LoopRV):
+        return _core.Schedule.rfactor(self, loop, factor_axis)
     node = _core.Schedule.get(self, loop)
     if (block := _limited(node)) is not None:
         error = ScheduleError(f"the condition of block '{block.name_hint}' leaves steps of its reduction out")
@@ -39,7 +41,9 @@ def rfactor(self: _core.Schedule, loop: _core.LoopRV, factor_axis: int) -> _core
         raise error
     functions: list[Any] = list(self.mod.functions.values())
     is_sparse = any("sparse_tir_level" in func.attrs for func in functions)
-    return _core.Schedule.rfactor(self, loop, min(factor_axis, _rank(node)) if is_sparse else factor_axis)
+    if is_sparse and isinstance(factor_axis, int):
+        factor_axis = min(factor_axis, _rank(node))
+    return _core.Schedule.rfactor(self, loop, factor_axis)
 
 
 def _rank(loop: Any) -> int:

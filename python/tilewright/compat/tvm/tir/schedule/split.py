@@ -26,7 +26,8 @@ def split(
 ) -> list[_core.LoopRV]:
     """Splits a loop; what TVM refuses is refused."""
     target = current()
-    if any(_scalable(factor) for factor in factors) and (target is None or "sve" not in target.features):
+    listed = factors if isinstance(factors, list | tuple) else []
+    if any(_scalable(factor) for factor in listed) and (target is None or "sve" not in target.features):
         print(
             "Warning: The expression contains scalable values. An attempt to prove by substituting with known values "
             "of vscale was not performed. This proof currently only supports AArch64 SVE targets, but the target was "

@@ -27,8 +27,8 @@ def _reduced_by(loop: Any) -> Any:
 
 def vectorize(self: _core.Schedule, loop: _core.LoopRV) -> None:
     """Vectorizes a loop; what TVM refuses is refused."""
-    node = _core.Schedule.get(self, loop)
-    if (block := _reduced_by(node)) is not None:
+    node = _core.Schedule.get(self, loop) if isinstance(loop, _core.LoopRV) else None
+    if node is not None and (block := _reduced_by(node)) is not None:
         error = ScheduleError(f"loop '{node.loop_var.name}' drives a reduction axis of block '{block.name_hint}'")
         error.code, error.nodes = "vectorize/P3", (node, block)
         raise error
