@@ -1,9 +1,13 @@
 // The statements of a scheduled program, and how the blocks of a scope depend on one another.
 
+#include <map>
+
 #include "analysis/block_flags.h"
 #include "analysis/scope.h"
+#include "ir/traverse.h"
 #include "python/expired.h"
 #include "python/schedule_objects.h"
+#include "schedule/edit.h"
 
 namespace tilewright::python {
 
@@ -104,6 +108,63 @@ std::vector<PyDependency> dependencies(const PyScope& self, const PySRef& end, b
   return result;
 }
 
+/// Returns the statement with the blocks that replace others under the identities of these, which is what references
+/// follow.
+NodeRef with_identities(const NodeRef& target, const nb::dict& blocks) {
+  std::map<const NodeBase*, Identity> identities;
+  for (auto [old, replacement] : blocks) {
+    NodeRef from, to;
+    if (!nb::try_cast(old, from) || !nb::try_cast(replacement, to) || !from.is<Block>() || !to.is<Block>()) {
+      fail(argument_error("schedule/replace", "block_sref_reuse holds something that is not a block",
+                          "it says for blocks of the program which blocks replace them"));
+    }
+    identities[to.get()] = from.as<Block>()->id;
+  }
+  return rewrite(target, [&](const Ref<Block>& block, Rewriter& walk) -> Stmt {
+    Ref<Block> inside = walk.descend(block);
+    const auto found = identities.find(block.get());
+    if (found == identities.end()) return inside;
+    Block copy = *inside;
+    copy.id = found->second;
+    return make<Block>(std::move(copy), block.span());
+  });
+}
+
+/// Returns the statement that stands for `target` where `place` is.
+Stmt replacement_at(const Place& place, const NodeRef& target) {
+  const bool is_block = (*place.tree)[place.at].is_block;
+  if (is_block ? !target.is<Block>() : !target.is<For>() && !target.is<BlockRealize>()) {
+    fail(argument_error("schedule/replace",
+                        std::string(is_block ? "a block" : "a loop") + " cannot be replaced by a " +
+                            (target.defined() ? std::string(kind_name(target.kind())) : "None"),
+                        "blocks are replaced by blocks, loops by loops or a BlockRealize"));
+  }
+  if (!is_block) return Stmt(target);
+  const BlockRealize* realize = place.tree->realize_at(place.at);
+  if (!realize) return {};
+  BlockRealize copy = *realize;
+  copy.block = target.cast<Block>();
+  return make<BlockRealize>(std::move(copy));
+}
+
+void replace(const PyState& self, const PySRef& src, NodeRef target, const std::optional<nb::dict>& reused) {
+  if (src.owner != self.owner) {
+    fail(argument_error("schedule/replace", "replace() takes a statement of this state",
+                        "get it by get_sref() of the same state"));
+  }
+  State state = self.owner->schedule.state();
+  const Place place = unwrap(state.find(src.target));
+  if (reused && target.defined()) target = with_identities(target, *reused);
+  const Stmt with = replacement_at(place, target);
+  TreeEdit edit(*place.tree);
+  if (with.defined()) edit.replace(place.at, with);
+  state.commit({.func = place.func, .root = with.defined() ? edit.finish() : target.cast<Block>()});
+  Schedule made = unwrap(Schedule::make(state.module()));
+  made.seed(state.random());
+  self.owner->original = made.module();
+  self.owner->schedule = std::move(made);
+}
+
 void bind_sref(nb::module_& m) {
   nb::class_<PySRef>(m, "StmtSRef", "A loop or a block of a schedule, followed through its changes.")
       .def_prop_ro(
@@ -170,6 +231,11 @@ void bind_schedule_state(nb::module_& m, nb::class_<PySchedule>& cls) {
           },
           "stmt"_a, "The reference of a For or a Block; None when the program does not hold it.")
       .def("get_block_scope", &scope_of, "block_sref"_a, "The blocks directly inside of a block.")
+      .def("replace", &replace, "src_sref"_a, "tgt_stmt"_a, "block_sref_reuse"_a = nb::none(),
+           "Put another statement where a reference is: a block for a block, a loop or a BlockRealize for a loop.\n\n"
+           "Nothing is proved, and a schedule begins anew: its trace is empty, and its handles are gone. References\n"
+           "stay. Blocks of the program that are keys of `block_sref_reuse` are referred to as their values from now "
+           "on.")
       .def("get_block_flags", &flags_of, "block_sref"_a, "What is known of a block as TVM's schedules state it.");
   cls.def_prop_ro("state", [](const SchedulePtr& self) { return PyState{self}; }, "Its statements by reference.");
   auto of_handle = [](const SchedulePtr& self, const auto& handle) {

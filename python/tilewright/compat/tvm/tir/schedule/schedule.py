@@ -50,6 +50,11 @@ class StateAsTVM:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._state, name)
 
+    def get_sref(self, stmt: Any) -> Any:
+        """Return the reference of a For or a Block; None for other statements, and for what the program does not have."""
+        is_other = isinstance(stmt, _core.Stmt) and not isinstance(stmt, _core.For | _core.Block)
+        return None if is_other else self._state.get_sref(stmt)
+
     def _get_cached_flags(self, block_sref: Any) -> CachedFlags:
         """Return the properties of a block."""
         flags = self._state.get_block_flags(block_sref)
