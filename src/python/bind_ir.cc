@@ -473,9 +473,15 @@ void bind_enums(nb::module_& m) {
       .value("AUTO_BROADCAST", BufferKind::kAutoBroadcast);
 }
 
+Ref<Module> without_function(Module module, const std::string& name) {
+  std::erase_if(module.functions, [&](const auto& entry) { return entry.first == name; });
+  return make<Module>(std::move(module));
+}
+
 }  // namespace
 
-/// Adds a function to a module in place. Shared nodes are immutable, so nothing but Python may refer to the module.
+/// Adds a function to a module in place, or removes the one of that name. Shared nodes are immutable, so nothing but
+/// Python may refer to the module.
 void set_function(const Ref<Module>& module, const std::string& name, const Func& func) {
   // One count belongs to Python's object, one to the argument.
   if (module.get()->use_count() > 2) {
@@ -483,15 +489,16 @@ void set_function(const Ref<Module>& module, const std::string& name, const Func
         "this module is that of a schedule, which would change with it; take a copy first: "
         "tvm.IRModule(dict(sch.mod.functions.items()))");
   }
-  const Ref<Module> filled = with_function(module, name, func);
+  const Ref<Module> filled = func.defined() ? with_function(module, name, func) : without_function(*module, name);
   const_cast<Module&>(*module) = *filled;
   const_cast<NodeBase*>(module.get())->depth = filled.get()->depth;
 }
 
 void bind_ir(nb::module_& m) {
   bind_enums(m);
-  m.def("set_function", &set_function, "module"_a, "name"_a, "func"_a,
-        "Put a function into a module that nothing but Python holds.\n\nRaises:\n    TypeError: something else does.");
+  m.def("set_function", &set_function, "module"_a, "name"_a, "func"_a.none(),
+        "Put a function into a module that nothing but Python holds; None removes the one of that name.\n\n"
+        "Raises:\n    TypeError: something else does.");
   nb::class_<NodeBase> node(m, "Node", nb::dynamic_attr());
   node.def_ro("span", &NodeBase::span);
   node.def_ro("depth", &NodeBase::depth);

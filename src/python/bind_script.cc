@@ -380,7 +380,13 @@ int access_mask(nb::object mask) {
   if (PyLong_Check(mask.ptr())) return nb::cast<int>(mask);
   auto letters = nb::cast<std::string>(mask);
   int bits = 0;
-  for (char c : letters) bits |= c == 'r' ? 1 : c == 'w' ? 2 : 0;
+  for (char c : letters) {
+    if (c != 'r' && c != 'w') {
+      throw Exception(argument_error("ir/access-mask", "an access mask has no letter '" + std::string(1, c) + "'",
+                                     "\"r\" reads, \"w\" writes, \"rw\" does both"));
+    }
+    bits |= c == 'r' ? 1 : 2;
+  }
   return bits;
 }
 
@@ -402,14 +408,21 @@ Expr offset_of(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
   return offset;
 }
 
-Expr access_ptr(const Ref<Buffer>& buffer, nb::object mask, const Expr& offset, Expr extent) {
+/// A pointer to elements of a buffer; of `lanes` elements each, where they are accessed as vectors.
+Expr access_ptr(const Ref<Buffer>& buffer, nb::object mask, DataType pointer, int lanes, const Expr& offset,
+                Expr extent) {
   Expr count = i32(1);
   for (const Expr& e : buffer->shape) count = count * e;
   if (const std::vector<Expr> strides = all_strides(*buffer); !strides.empty()) count = strides[0] * buffer->shape[0];
   Expr start = buffer->elem_offset.defined() ? buffer->elem_offset + offset : offset;
-  if (!extent.defined()) extent = count - offset;
-  Expr type = call(buffer->dtype, "tir.type_annotation", {});
-  return call(DataType::handle(), "tir.tvm_access_ptr", {type, buffer->data, start, extent, i32(access_mask(mask))});
+  const bool vectors = lanes > 1;
+  if (vectors) start = floordiv(start, int64_t{lanes});
+  if (!extent.defined()) {
+    extent = count - offset;
+    if (vectors) extent = floordiv(extent, int64_t{lanes});
+  }
+  Expr type = call(vectors ? buffer->dtype.with_lanes(lanes) : buffer->dtype, "tir.type_annotation", {});
+  return call(pointer, "tir.tvm_access_ptr", {type, buffer->data, start, extent, i32(access_mask(mask))});
 }
 
 void bind_buffer_methods() {
@@ -436,8 +449,8 @@ void bind_buffer_methods() {
       "begin"_a, "value"_a, "predicate"_a = nb::none());
   add_method<Buffer>(
       "access_ptr",
-      [](const Ref<Buffer>& self, nb::object mask, nb::object, int, const Expr& offset, Expr extent) {
-        return access_ptr(self, mask, offset, std::move(extent));
+      [](const Ref<Buffer>& self, nb::object mask, DataType pointer, int lanes, const Expr& offset, Expr extent) {
+        return access_ptr(self, mask, pointer, lanes, offset, std::move(extent));
       },
       "access_mask"_a, "ptr_type"_a = "handle", "content_lanes"_a = 1, "offset"_a = 0, "extent"_a = nb::none());
   add_method<Buffer>("offset_of",

@@ -42,7 +42,7 @@ void Printer::call_args(const Call& call, bool after_something) {
 
 void Printer::global_var(const GlobalVar& var) {
   if (module_ && module_->get(var.name_hint).defined() && is_identifier(var.name_hint)) {
-    text(options_.module_alias.empty() ? "Module" : options_.module_alias);
+    text(options_.module_alias.empty() ? module_name() : options_.module_alias);
     out_ += '.';
     return text(var.name_hint);
   }

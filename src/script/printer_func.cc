@@ -189,11 +189,13 @@ void Printer::prim_func(const Ref<PrimFunc>& func, const std::string& name) {
   in_function_ = outer;
 }
 
+std::string Printer::module_name() const { return to_identifier(options_.name, "Module"); }
+
 void Printer::module(const Ref<Module>& module) {
   begin_line();
   text("@" + ir_ + "ir_module\n");
   begin_line();
-  text("class Module:\n");
+  text("class " + module_name() + ":\n");
   ++indent_;
   const Module* outer = std::exchange(module_, &*module);
   Annotations attrs = module->attrs;

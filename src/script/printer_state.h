@@ -266,6 +266,7 @@ class Printer {
   bool is_sugared_param(const Ref<Var>& param, const Ref<Buffer>& buffer) const;
   void func_body(const PrimFunc& func);
   const Block* implicit_root(const Stmt& body) const;
+  std::string module_name() const;
   void module(const Ref<Module>& module);
   std::string func_name(const PrimFunc& func) const;
 

@@ -146,3 +146,35 @@ def test_functions_return_values_without_saying_their_type():
         @T.prim_func
         def eight():
             T.evaluate(T.ret(n_undefined))
+
+
+def test_pointers_into_buffers():
+    n = tir.Var("n", "int32")
+    A = tir.decl_buffer((n, 8), "float32", name="A")
+    read, both = (str(A.access_ptr(mask)) for mask in (tir.Buffer.READ, tir.Buffer.READ | tir.Buffer.WRITE))
+    assert read == str(A.access_ptr("r")) and both == str(A.access_ptr("rw")) != str(A.access_ptr("w"))
+    vectors = A.access_ptr("w", content_lanes=4, offset=8)
+    assert [str(arg) for arg in vectors.args[0].args] == [] and vectors.args[0].dtype == "float32x4"
+    assert (str(vectors.args[2]), str(vectors.args[3])) == ("2", "(n * 8 - 8) // 4")
+    assert A.access_ptr("r", ptr_type="int64").dtype == "int64" and A.access_ptr("r").dtype == "handle"
+    with pytest.raises(ValueError, match="no letter 'x'"):
+        A.access_ptr("rx")
+
+
+def test_modules_under_a_name(words_of_tvm):
+    from tvm.script import ir as I
+
+    @I.ir_module
+    class Calls:
+        @T.prim_func
+        def main(A: T.Buffer((4,), "float32")):
+            Calls.fill(A.data)
+
+        @T.prim_func(private=True)
+        def fill(data: T.handle("float32")):
+            T.evaluate(0)
+
+    text = Calls.script(name="Foo", module_alias="")
+    assert "class Foo:" in text and "Foo.fill(A.data)" in text and "def main(" in text
+    tvm.ir.assert_structural_equal(tvm.script.from_source(text), Calls)
+    assert "class Module:" in Calls.script()

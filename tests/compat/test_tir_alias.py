@@ -556,6 +556,10 @@ def test_functions_of_modules():
     copied = Calls.clone()
     copied["other"] = double
     assert "other" in copied and "other" not in Calls
+    del copied["other"], copied[copied.get_global_var("main")]
+    assert list(copied.functions) == ["fill"] and copied.attrs == Calls.attrs
+    with pytest.raises(tvm.TVMError, match="no function 'main'"):
+        del copied["main"]
     attributes = Calls.with_attrs({"a": 1, "b": "x"}).attrs
     assert (attributes["a"], attributes["b"]) == (1, "x")
     assert double.with_attrs({"a": 1}).attrs["a"] == 1

@@ -16,7 +16,8 @@ from tilewright.script.core import script as _script
 from tilewright.script.tir.functions import decorate
 
 globals().update({name: getattr(tir, name) for name in vars(tir)["__all__"]})
-__all__ = [*vars(tir)["__all__"], "buffer_decl", "load", "preflattened_buffer", "range", "store", "var"]
+buffer = tir.Buffer
+__all__ = [*vars(tir)["__all__"], "buffer", "buffer_decl", "load", "preflattened_buffer", "range", "store", "var"]
 
 
 def alloc_buffer(shape: Any, dtype: str = "float32", data: Any = None, strides: Any = None, **layout: Any) -> Any:
