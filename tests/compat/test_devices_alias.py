@@ -39,3 +39,27 @@ def test_arrays_on_devices(python):
         "2 True",
         "[]",
     ]
+
+
+def test_tests_for_devices_run_where_these_are(monkeypatch):
+    import tvm.testing
+
+    from tilewright.compat.tvm.runtime.devices import Device
+
+    def body():
+        """A test."""
+
+    def skips(mark):
+        return [each.args[0] for each in mark.marks()]
+
+    monkeypatch.setattr(Device, "exist", property(lambda device: device.kind == "cpu"))
+    assert [target for target, _ in tvm.testing.enabled_targets()] == ["llvm"]
+    assert skips(tvm.testing.requires_cuda) == skips(tvm.testing.requires_gpu) == [True]
+    monkeypatch.setattr(Device, "exist", property(lambda device: True))
+    assert [(target, str(dev)) for target, dev in tvm.testing.enabled_targets()] == [
+        ("llvm", "cpu(0)"),
+        ("cuda", "cuda(0)"),
+    ]
+    assert tvm.testing.device_enabled(tvm.target.Target("cuda -arch=sm_80")) and not tvm.testing.device_enabled("rocm")
+    assert skips(tvm.testing.requires_cuda) == [False]
+    assert tvm.testing.requires_cuda(body) is body

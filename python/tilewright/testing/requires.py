@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -13,15 +14,20 @@ class Requirement:
     >>> @pytest.mark.parametrize("target", [pytest.param("cuda", marks=requires_cuda.marks())])
     """
 
-    def __init__(self, name: str, *, available: bool = False) -> None:
+    def __init__(self, name: str, *, available: bool | Callable[[], bool] = False) -> None:
         self.name = name
-        self.available = available
+        self._available = available
+
+    @property
+    def available(self) -> bool:
+        """Return whether it is here. A function is asked when a test is marked: devices are not looked for before."""
+        return self._available() if callable(self._available) else self._available
 
     def marks(self) -> list[Any]:
         """The marks for pytest."""
         import pytest
 
-        return [pytest.mark.skipif(not self.available, reason=f"Tilewright has no {self.name} yet")]
+        return [pytest.mark.skipif(not self.available, reason=f"Tilewright has no {self.name} here")]
 
     def __call__(self, func: Any = None, *, support_required: str = "compile-and-run") -> Any:
         """Decorator; also written with brackets. `support_required` may be "compile-only" as well: both need it."""

@@ -12,6 +12,7 @@ from tilewright.compat.tvm.testing.targets import (
     device_enabled,
     enabled_targets,
     exclude_targets,
+    has_cuda,
     known_failing_targets,
     parametrize_targets,
     requires_llvm_minimum_version,
@@ -31,6 +32,7 @@ _OF_OTHERS = frozenset(
         "adreno_opencl_vulkan",
         "adreno_vulkan_opencl",
         "aprofile_aem_fvp",
+        "arm_fp16",
         "cmsisnn",
         "corstone300",
         "cublas",
@@ -46,6 +48,8 @@ _OF_OTHERS = frozenset(
         "mps",
         "mrvl",
         "multi_gpu",
+        "nccl",
+        "nnapi",
         "nvptx",
         "openclml",
         "rpc",
@@ -64,8 +68,8 @@ def __getattr__(name: str) -> Any:
 
 
 requires_llvm = Requirement("llvm", available=True)
-requires_cuda = Requirement("cuda")
-requires_gpu = Requirement("gpu")
+requires_cuda = Requirement("cuda", available=has_cuda)
+requires_gpu = Requirement("gpu", available=has_cuda)
 requires_opencl = Requirement("opencl")
 requires_vulkan = Requirement("vulkan")
 requires_metal = Requirement("metal")

@@ -21,15 +21,20 @@ __all__ = [
 ]
 
 
+def has_cuda() -> bool:
+    """Whether there is a device of CUDA."""
+    return device("cuda").exist
+
+
 def device_enabled(target: Any) -> bool:
     """Whether kernels for the target run here."""
-    kind = target if isinstance(target, str) else target.kind.name
-    return str(kind).split()[0] == "llvm"
+    kind = str(target if isinstance(target, str) else target.kind.name).split()[0]
+    return kind == "llvm" or (kind == "cuda" and has_cuda())
 
 
 def enabled_targets() -> list[tuple[str, Device]]:
     """The targets that kernels run for here, with their devices."""
-    return [("llvm", device("llvm"))]
+    return [(kind, device(kind)) for kind in ("llvm", "cuda") if device_enabled(kind)]
 
 
 def fixtures() -> Any:
@@ -55,7 +60,7 @@ def parametrize_targets(*targets: Any) -> Any:
     if len(targets) == 1 and callable(targets[0]) and not isinstance(targets[0], str | _core.Target):
         return targets[0]
     marked = [
-        pytest.param(one, marks=[] if device_enabled(one) else [pytest.mark.skip(f"Tilewright has no {one} yet")])
+        pytest.param(one, marks=[] if device_enabled(one) else [pytest.mark.skip(f"Tilewright has no {one} here")])
         for one in targets
     ]
     return pytest.mark.parametrize("target", marked, indirect=True)

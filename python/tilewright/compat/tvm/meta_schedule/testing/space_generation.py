@@ -15,7 +15,7 @@ from tilewright.compat.tvm.tir.schedule.schedule import Schedule
 from tilewright.compat.tvm.tir.schedule.testing import verify_trace_roundtrip
 from tilewright.testing.check import without_symbols
 
-__all__ = ["check_sketches", "generate_design_space", "get_rules", "print_sketches"]
+__all__ = ["check_sketches", "generate_design_space", "get_rules", "print_sketches", "structural_equal_no_gs"]
 
 Decisions = Sequence[tuple[str, Any]]
 
@@ -61,9 +61,9 @@ def _with_decisions(mod: Any, sketch: Any, decisions: Decisions) -> Any:
     return sch
 
 
-def _same(made: Any, expected: Any) -> bool:
-    """Equal, but for what functions are called and for the way in which indices are written."""
-    return Proofs.mismatch(without_symbols(made), without_symbols(expected), False) is None
+def structural_equal_no_gs(mod1: Any, mod2: Any) -> bool:
+    """Whether modules are equal, but for what functions are called and for the way in which indices are written."""
+    return Proofs.mismatch(without_symbols(mod1), without_symbols(mod2), False) is None
 
 
 def check_sketches(
@@ -82,7 +82,7 @@ def check_sketches(
         program = expected if isinstance(expected, IRModule) else _core.Module({"main": expected}, {})
         for sketch in left:
             made = _with_decisions(mod, sketch, decisions)
-            if made is not None and _same(made.mod, program):
+            if made is not None and structural_equal_no_gs(made.mod, program):
                 verify_trace_roundtrip(sch=made, mod=mod, debug_mask=debug_mask, text_format="json")
                 left.remove(sketch)
                 break

@@ -51,7 +51,7 @@ class StateAsTVM:
         return getattr(self._state, name)
 
     def get_sref(self, stmt: Any) -> Any:
-        """Return the reference of a For or a Block; None for other statements, and for what the program does not have."""
+        """Return the reference of a For or a Block; None for other statements, and for those of other programs."""
         is_other = isinstance(stmt, _core.Stmt) and not isinstance(stmt, _core.For | _core.Block)
         return None if is_other else self._state.get_sref(stmt)
 
