@@ -224,8 +224,9 @@ def test_another_fact_about_a_variable_replaces_the_first_one_only_when_that_is_
     analyzer = arith.Analyzer()
     analyzer.bind(x, tvm.ir.Range(0, 4))
     analyzer.bind(x, tvm.ir.Range(0, 4))
-    with pytest.raises(tvm.TVMError, match="'x' was stated to be"):
+    with pytest.raises(tvm.TVMError, match="'x' was stated to be") as raised:
         analyzer.bind(x, tvm.ir.Range(0, 100))
+    assert raised.value.code == "arith/stated"
     assert analyzer.const_int_bound(x).max_value == 3
     analyzer.bind(x, tvm.ir.Range(0, 100), allow_override=True)
     assert analyzer.const_int_bound(x).max_value == 99

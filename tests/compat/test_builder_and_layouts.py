@@ -157,8 +157,9 @@ def test_pointers_into_buffers():
     assert [str(arg) for arg in vectors.args[0].args] == [] and vectors.args[0].dtype == "float32x4"
     assert (str(vectors.args[2]), str(vectors.args[3])) == ("2", "(n * 8 - 8) // 4")
     assert A.access_ptr("r", ptr_type="int64").dtype == "int64" and A.access_ptr("r").dtype == "handle"
-    with pytest.raises(ValueError, match="no letter 'x'"):
+    with pytest.raises(ValueError, match="no letter 'x'") as raised:
         A.access_ptr("rx")
+    assert raised.value.code == "ir/access-mask"
 
 
 def test_modules_under_a_name(words_of_tvm):

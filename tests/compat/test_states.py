@@ -86,8 +86,9 @@ def test_what_cannot_be_replaced():
     loop, block = root.body.seq[0], root.body.seq[0].body.body.block
     with pytest.raises(tvm.TVMError, match="a loop cannot be replaced by a Block"):
         state.replace(state.get_sref(loop), block)
-    with pytest.raises(tvm.TVMError, match="a block cannot be replaced by a For"):
+    with pytest.raises(tvm.TVMError, match="a block cannot be replaced by a For") as raised:
         state.replace(state.get_sref(block), loop)
+    assert raised.value.code == "schedule/replace"
     with pytest.raises(tvm.TVMError, match="a statement of this state"):
         other.replace(state.get_sref(loop), loop)
     for reused in ({loop: block}, {block: loop}, {"B": "B2"}):

@@ -83,6 +83,7 @@ SAME = {
     "tvm.script.parser.core.entry": "tilewright.compat.tvm.script",
     "tvm.script.parser.core.utils": "tilewright.compat.tvm.script.parser.core.captures",
     "tvm.meta_schedule.post_opt": "tilewright.meta_schedule.post_optimization",
+    "tvm.meta_schedule.runner.utils": "tilewright.compat.tvm.meta_schedule.runner.user_functions",
     "tvm.meta_schedule.utils": "tilewright.compat.tvm.meta_schedule.derived",
     **{
         f"tvm.meta_schedule.{module}": f"tilewright.meta_schedule.{module}"

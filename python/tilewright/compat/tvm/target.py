@@ -211,4 +211,5 @@ create = Target.make
 def cuda(model: str = "unknown", arch: str | None = None, options: str | Sequence[str] | None = None) -> TargetAsTVM:
     """A target of CUDA; nothing depends on `model`."""
     more = options.split() if isinstance(options, str) else list(options or ())
-    return Target.make(" ".join(["cuda", *([f"-arch={arch}"] if arch else []), *more]))
+    made: TargetAsTVM = Target.make(" ".join(["cuda", *([f"-arch={arch}"] if arch else []), *more]))
+    return made

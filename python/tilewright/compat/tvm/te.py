@@ -54,7 +54,8 @@ class TensorAsTVM(te.Tensor):
     @property
     def axis(self) -> Any:
         """Return the axes of a tensor that a formula computes."""
-        return self.op.axis
+        op: Any = self.op
+        return op.axis
 
     @property
     def value_index(self) -> int:

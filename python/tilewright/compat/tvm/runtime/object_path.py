@@ -73,8 +73,8 @@ class ObjectPath:
         raise ValueError("an ObjectPath begins at ObjectPath.root()")
 
     @classmethod
-    def _made(cls, parent: ObjectPath | None, key: Any) -> Any:
-        path = object.__new__(cls)
+    def _made(cls, parent: ObjectPath | None, key: Any) -> ObjectPath:
+        path: ObjectPath = object.__new__(cls)
         path.parent, path.key = parent, key
         return path
 
