@@ -614,3 +614,35 @@ def test_arguments_of_a_wrong_type(method, arguments, named):
     (loop,) = sch.get_loops("B")
     with pytest.raises(TypeError, match=rf"{method}\(\): the argument '{named}'"):
         getattr(sch, method)(*arguments(loop))
+
+
+def test_operations_are_counted_as_tvm_does():
+    flops = tvm.tir.analysis.estimate_tir_flops
+
+    @T.prim_func
+    def product(A: T.Buffer((16, 8)), B: T.Buffer((8, 4)), C: T.Buffer((16, 4))):
+        for i, j, k in T.grid(16, 4, 8):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    @T.prim_func
+    def kinds(A: T.Buffer((64,)), B: T.Buffer((64,)), n: T.int32):
+        for i in range(8):
+            for j in range(i):  # at most 7
+                if i * 8 + j < 60:
+                    B[i * 8 + j] = T.exp(A[i * 8 + j] + T.float32(1)) * T.float32(2)
+                else:
+                    B[i * 8 + j] = T.Select(i < 3, A[0], T.max(A[0] - A[1], A[2]))
+        for k in range(n):
+            B[k] = B[k] + T.float32(1)
+
+    assert flops(product.body) == flops(tvm.IRModule({"main": product})) == 2 * 16 * 4 * 8
+    # Nothing inside of a comparison counts; each branch has two operations, and the loop up to n counts once.
+    assert flops(kinds.body) == 8 * 7 * 2 + 1
+    known = product.with_attr({"estimated_flops": 5, "global_symbol": "main"})
+    assert flops(tvm.IRModule({"main": known, "kinds": kinds})) == 5 + flops(kinds.body)
+    with pytest.raises(TypeError, match="not of a IntImm"):
+        flops(tir.const(1))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright import _core, ir
+from tilewright.compat.tvm.tir.estimate_flops import estimate_tir_flops
 from tilewright.compat.tvm.transform import Pass, PassInfo
 from tilewright.errors import ScriptError
 from tilewright.meta_schedule import find_anchor_block
@@ -121,13 +122,6 @@ def _common(left: list[Any], right: list[Any]) -> list[Any]:
     while count < min(len(left), len(right)) and left[count].same_as(right[count]):
         count += 1
     return left[:count]
-
-
-def estimate_tir_flops(stmt_or_mod: Any) -> float:
-    """Operations on numbers that a run of the program does."""
-    functions = stmt_or_mod.functions.values() if isinstance(stmt_or_mod, ir.Module) else [stmt_or_mod]
-    facts = [_core.analyze_work(function) for function in functions if isinstance(function, ir.PrimFunc)]
-    return float(sum(fact["flops"] + fact["int_ops"] for fact in facts))
 
 
 def calculate_workspace_bytes(func: Any, workspace_byte_alignment: int) -> int:

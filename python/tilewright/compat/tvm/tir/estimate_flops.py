@@ -1,0 +1,79 @@
+"""Operations on numbers that a program does, as TVM v0.20 counts them: indices, comparisons and calls are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.compat.tvm.arith import Analyzer, ConstIntBound
+
+_BINARY = ir.Add | ir.Sub | ir.Mul | ir.Div | ir.Mod | ir.FloorDiv | ir.FloorMod | ir.Min | ir.Max
+_NONE = ir.EQ | ir.NE | ir.LT | ir.LE | ir.GT | ir.GE | ir.BufferLoad
+
+#: Operations by data type: of two branches, each type counts as often as in the one that has more of it.
+Counts = dict[str, float]
+
+
+class FlopEstimator:
+    """Counts the operations of statements; loops whose number of iterations has no bound count as one iteration."""
+
+    def __init__(self) -> None:
+        self._analyzer = Analyzer()
+
+    def count(self, node: Any) -> Counts:
+        """Return the operations of a statement or an expression, by data type."""
+        if node is None or isinstance(node, _NONE):
+            return {}
+        if isinstance(node, _BINARY):
+            return _sum(self.count(node.a), self.count(node.b), {node.dtype: 1.0})
+        match node:
+            case ir.For():
+                return self._loop(node)
+            case ir.Select(condition, chosen, other) | ir.IfThenElse(condition, chosen, other):
+                return _sum(self.count(condition), _largest(self.count(chosen), self.count(other)))
+            case ir.BufferStore(value=value):
+                return self.count(value)
+            case ir.BlockRealize(block=block):
+                return self.count(block.body)
+            case ir.Call(args=args):
+                return _sum(*(self.count(arg) for arg in args if isinstance(arg, _core.Expr)))
+            case ir.SeqStmt(seq=statements):
+                return _sum(*(self.count(each) for each in statements))
+        parts = (getattr(node, name, None) for name in ("a", "b", "value", "init", "body"))
+        return _sum(*(self.count(part) for part in parts if isinstance(part, _core.Expr | _core.Stmt)))
+
+    def _loop(self, loop: Any) -> Counts:
+        self._analyzer.bind(loop.loop_var, ir.Range(loop.min, loop.extent), allow_override=True)
+        most = self._analyzer.const_int_bound(loop.extent).max_value
+        unknown = most >= min(ConstIntBound.POS_INF, _core.max_value(loop.extent.dtype).value)
+        return {dtype: (1 if unknown else most) * count for dtype, count in self.count(loop.body).items()}
+
+
+def _sum(*counts: Counts) -> Counts:
+    total: Counts = {}
+    for each in counts:
+        for dtype, count in each.items():
+            total[dtype] = total.get(dtype, 0.0) + count
+    return total
+
+
+def _largest(one: Counts, other: Counts) -> Counts:
+    return {dtype: max(one.get(dtype, 0.0), other.get(dtype, 0.0)) for dtype in {*one, *other}}
+
+
+def estimate_tir_flops(stmt_or_mod: Any) -> float:
+    """Operations on numbers that a statement or the functions of a module do; a function that has an attribute
+    "estimated_flops" says so itself.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if isinstance(stmt_or_mod, ir.Module):
+        functions = [func for func in stmt_or_mod.functions.values() if isinstance(func, ir.PrimFunc)]
+        return float(sum(estimate_tir_flops(func) for func in functions))
+    if isinstance(stmt_or_mod, ir.PrimFunc):
+        known = stmt_or_mod.attrs.get("estimated_flops")
+        return estimate_tir_flops(stmt_or_mod.body) if known is None else float(known)
+    if not isinstance(stmt_or_mod, _core.Stmt):
+        raise TypeError(f"flops are those of a statement or a module, not of a {type(stmt_or_mod).__name__}")
+    return float(sum(FlopEstimator().count(stmt_or_mod).values()))
