@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,11 +20,14 @@ from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.database.records import best_schedule
 from tilewright.meta_schedule import (
+    AddToDatabase,
     ArgInfo,
+    BuilderResult,
     Database,
     JSONDatabase,
     MemoryDatabase,
     OrderedUnionDatabase,
+    RunnerResult,
     ScheduleFnDatabase,
     SQLiteDatabase,
     TuningRecord,
@@ -31,6 +35,7 @@ from tilewright.meta_schedule import (
     Workload,
 )
 from tilewright.meta_schedule.database.record_rows import row_of
+from tilewright.script import tir as T
 from tilewright.script.scripts import from_source
 from tilewright.task.task import one_program, program_keys
 from tilewright.testing.workloads import matmul
@@ -157,6 +162,49 @@ def test_a_record_is_kept_by_the_names_of_the_first(tmp_path):
         assert "T.unroll" in best.mod.script()
         tw.ir.assert_structural_equal(best_schedule(module, path, LLVM).mod, best.mod)
     assert {record.mean() for record in SQLiteDatabase(path).get_all_tuning_records()} == {1.0, 2.0}
+
+
+def test_a_record_is_found_by_its_program_not_by_the_object_that_says_it(database):
+    """In an entry of an equal program, whose block may have another name."""
+    function = matmul(16, 16, 16)
+    first, second = (tw.ir.IRModule({"main": f}) for f in (function, named(function, "product")))
+    entry = database.commit_workload(first)
+    sch = tw.Schedule(second)
+    sch.unroll(sch.get_loops(sch.get_block("product"))[-1])
+    database.commit_tuning_record(TuningRecord(sch.trace, Workload(second), [1.0], LLVM))
+    assert len(database.get_top_k(entry, 5)) == len(database.get_top_k(Workload(second), 5)) == 1
+    for module in (first, second):
+        assert "T.unroll" in database.query(module, LLVM).mod.script()
+
+
+def test_a_session_keeps_records_by_the_names_of_an_equal_program(database):
+    function = matmul(16, 16, 16)
+    first, second = (tw.ir.IRModule({"main": f}) for f in (function, named(function, "product")))
+    database.commit_workload(first)
+    sch = tw.Schedule(second)
+    sch.unroll(sch.get_loops(sch.get_block("product"))[-1])
+    task = SimpleNamespace(ctx=SimpleNamespace(mod=second, target=LLVM))
+    measured = [SimpleNamespace(sch=sch, args_info=[])], [BuilderResult("a.o", None)], [RunnerResult([1.0], None)]
+    AddToDatabase().apply(SimpleNamespace(database=database, tasks=[task]), 0, *measured)
+    for module in (first, second):
+        assert "T.unroll" in database.query(module, LLVM).mod.script()
+
+
+def test_programs_whose_arguments_cannot_be_described_have_records(tmp_path):
+    """They take a number, or a tensor whose size is symbolic."""
+
+    @T.prim_func
+    def shifted(A: T.Buffer((64,), "float32"), n: T.int32, B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i)
+                B[vi] = A[vi] + T.Cast("float32", n)
+
+    tw.tune(shifted, trials=1, sizes={"n": 3}, database=tmp_path / "records.db", progress=None)
+    database = SQLiteDatabase(tmp_path / "records.db")
+    records = database.get_all_tuning_records()
+    assert len(records) == len(database) > 0
+    assert all(record.args_info is None and record.is_valid() for record in records)
 
 
 @pytest.mark.parametrize("earlier", ["a promise", "a module"])
@@ -343,7 +391,10 @@ def test_a_bad_line_is_named(tmp_path):
     workloads, records = files_of(tmp_path)
     good = records.read_text()
     unknown_step = '[0, [[[["Fly", [], [], []]], []], [1], null, null]]\n'
-    for bad in ("[0, []]\n", "[7, [[], null, null, null]]\n", "nonsense\n", unknown_step):
+    endless = good.replace("[32,32]", "[32,Infinity]", 1)
+    huge = good.replace("[1.0]", f"[{10**400}]")
+    assert good not in (endless, huge)
+    for bad in ("[0, []]\n", "[7, [[], null, null, null]]\n", "nonsense\n", unknown_step, endless, huge):
         records.write_text(good + bad + good)
         with pytest.raises(tw.ResourceError, match=rf"{records}:2: ") as error:
             JSONDatabase(work_dir=tmp_path)

@@ -85,7 +85,7 @@ class AddToDatabase(MeasureCallback):
         runner_results: Sequence[RunnerResult],
     ) -> None:
         """Commits one record for each candidate."""
-        from tilewright.meta_schedule.database.tuning_record import TuningRecord, workload_in
+        from tilewright.meta_schedule.database.tuning_record import TuningRecord, trace_in, workload_in
 
         database = task_scheduler.database
         if database is None:
@@ -95,7 +95,7 @@ class AddToDatabase(MeasureCallback):
         for candidate, built, result in zip(measure_candidates, builder_results, runner_results, strict=True):
             failed = built.error_msg is not None or result.error_msg is not None or not result.run_secs
             record = TuningRecord(
-                trace=candidate.sch.trace,
+                trace=trace_in(workload, context.mod, candidate.sch.trace),
                 workload=workload,
                 run_secs=[FAILED] if failed else result.run_secs,
                 target=context.target,

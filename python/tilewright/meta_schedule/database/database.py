@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
 from tilewright import _core, ir
-from tilewright.database.records import as_named_in
 from tilewright.errors import ResourceError
 from tilewright.meta_schedule.database.tuning_record import (
     TuningRecord,
@@ -17,6 +15,7 @@ from tilewright.meta_schedule.database.tuning_record import (
     best_in,
     is_in,
     record_in,
+    record_of_entry,
     records_in,
     schedule_in,
     workload_in,
@@ -169,9 +168,7 @@ class Database(ABC):
                 best[key] = record
         for record in best.values():
             workload = workload_in(destination, record.workload.mod)
-            pruned = copy.copy(record)
-            pruned.trace, pruned.workload = as_named_in(workload.mod, record.workload.mod, record.trace), workload
-            destination.commit_tuning_record(pruned)
+            destination.commit_tuning_record(record_of_entry(record, workload))
 
     def __enter__(self) -> Self:
         _stack().append(self)

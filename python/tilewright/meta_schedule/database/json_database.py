@@ -28,7 +28,7 @@ from tilewright.database.workload_lines import read_line
 from tilewright.errors import Error, ResourceError
 from tilewright.meta_schedule.database.memory_database import MemoryDatabase
 from tilewright.meta_schedule.database.record_rows import row_of
-from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload, check_record
+from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload, check_record, record_of_entry
 from tilewright.support import limits
 from tilewright.support.user_lines import users_level
 from tilewright.support.wrong_arguments import suggests_keywords
@@ -199,7 +199,7 @@ class JSONDatabase(MemoryDatabase):
                 if not 0 <= index < len(self._known):
                     raise ValueError(f"names workload {index}, but there are {len(self._known)}")
                 self._records.append(TuningRecord.from_json(record, self._known[index]))
-            except (Error, TypeError, ValueError, IndexError, RecursionError) as error:
+            except (Error, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
                 raise self._record_lines.bad(number, error) from None
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
@@ -223,7 +223,8 @@ class JSONDatabase(MemoryDatabase):
         workload = self.commit_workload(record.workload.mod)
         index = next(number for number, known in enumerate(self._known) if known is workload)
         with self._record_lines.locked() as fd:
-            self._record_lines.append(fd, [index, [*record.as_json(), *_extra(record)]])
+            own = record_of_entry(record, workload)
+            self._record_lines.append(fd, [index, [*own.as_json(), *_extra(own)]])
         self.refresh()
 
     def _read_workloads(self) -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from tilewright import ir
 from tilewright.meta_schedule.database.database import Database, equality_of
-from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload, best_of, check_record
+from tilewright.meta_schedule.database.tuning_record import (
+    TuningRecord,
+    Workload,
+    best_of,
+    check_record,
+    record_of_entry,
+)
 from tilewright.support.wrong_arguments import explained, suggests_keywords
 
 __all__ = ["MemoryDatabase", "WorkloadTable"]
@@ -61,7 +67,10 @@ class MemoryDatabase(Database):
     def commit_tuning_record(self, record: TuningRecord) -> None:
         """Add a record."""
         check_record(record)
-        self._records.append(record)
+        workload = record.workload
+        if id(workload) not in self._workloads.numbers:
+            workload = self.commit_workload(workload.mod)
+        self._records.append(record_of_entry(record, workload))
 
     @explained
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:

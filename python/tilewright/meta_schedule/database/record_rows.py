@@ -7,7 +7,7 @@ import json
 from tilewright import _core
 from tilewright.database.origins import Origin
 from tilewright.database.record_lines import FAILED, UNMEASURED, fields_of_entry, fifth_entry
-from tilewright.errors import Error
+from tilewright.errors import ArgumentError, Error
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload
 from tilewright.schedule import Trace
@@ -76,6 +76,14 @@ def row_of(record: TuningRecord, key: str, trace: Trace | None = None) -> _core.
     return _core.Record(**{**getattr(record, "columns", {}), **said})
 
 
+def _arguments_of(workload: Workload) -> list[ArgInfo] | None:
+    """Return the descriptions of a program's arguments; None if it takes numbers, or tensors with symbolic sizes."""
+    try:
+        return ArgInfo.from_entry_func(workload.mod)
+    except ArgumentError:
+        return None
+
+
 def record_of(row: _core.Record, workload: Workload) -> TuningRecord | None:
     """Return the record of a row; None if this version does not know its steps or its target."""
     outcome, error = row.outcome, row.error
@@ -88,7 +96,7 @@ def record_of(row: _core.Record, workload: Workload) -> TuningRecord | None:
             workload,
             None if outcome == UNMEASURED else seconds,
             row.target or None,
-            ArgInfo.from_entry_func(workload.mod),
+            _arguments_of(workload),
             error=error,
             origin=Origin(row.host, row.versions),
         )

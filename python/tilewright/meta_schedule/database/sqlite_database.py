@@ -9,10 +9,17 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.database import records, session_notes
-from tilewright.database.records import as_named_in, entries_of, recorded_program
+from tilewright.database.records import entries_of, recorded_program
 from tilewright.meta_schedule.database.database import Database, equality_of
 from tilewright.meta_schedule.database.record_rows import record_of, row_of
-from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload, best_of, check_count, check_record
+from tilewright.meta_schedule.database.tuning_record import (
+    TuningRecord,
+    Workload,
+    best_of,
+    check_count,
+    check_record,
+    trace_in,
+)
 from tilewright.meta_schedule.module_equality import Structural, check_module
 from tilewright.schedule import Schedule
 from tilewright.support import limits
@@ -51,9 +58,7 @@ class TablesDatabase(Database):
         """Add a record."""
         check_record(record)
         key, workload = self._entry(record.workload.mod)
-        trace = record.trace
-        if Structural().equal(workload.mod, record.workload.mod):  # the names of their blocks may differ
-            trace = as_named_in(workload.mod, record.workload.mod, trace)
+        trace = trace_in(workload, record.workload.mod, record.trace)
         self._store.commit(row_of(record, key, trace))
 
     @explained

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import operator
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from tilewright import _core, ir
 from tilewright.database.origins import Origin
 from tilewright.database.record_lines import FAILED, fields_of_entry
-from tilewright.database.records import serves
+from tilewright.database.records import as_named_in, serves
 from tilewright.database.workload_lines import line_of, read_line
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
+from tilewright.meta_schedule.module_equality import Structural
 from tilewright.schedule import Schedule, Trace
 from tilewright.support import limits
 from tilewright.support.machine import TargetLike
@@ -256,6 +258,23 @@ def _wrong(database: Database, method: str, given: Any, hint: str) -> ArgumentEr
         f"{method}() of a '{type(database).__name__}' gave a '{type(given).__name__}'",
         f"it gives {hint}",
     )
+
+
+def trace_in(workload: Workload, mod: ir.IRModule, trace: Trace) -> Trace:
+    """Return the trace of a program as a database's entry of it stores the trace: with the names of the entry's blocks.
+    If the entry's program only counts as equal, the trace keeps its names."""
+    if workload.mod is mod or not Structural().equal(workload.mod, mod):
+        return trace
+    return as_named_in(workload.mod, mod, trace)
+
+
+def record_of_entry(record: TuningRecord, workload: Workload) -> TuningRecord:
+    """Return the record as one of a database's own entry of its program."""
+    if record.workload is workload:
+        return record
+    own = copy.copy(record)
+    own.trace, own.workload = trace_in(workload, record.workload.mod, record.trace), workload
+    return own
 
 
 def check_record(record: Any) -> None:
