@@ -59,6 +59,26 @@ def test_records_and_logs(tmp_path):
     assert (scheduler_log.level, list(scheduler_log.handlers)) == before
 
 
+def test_a_session_whose_logs_do_not_fit_on_the_disk_has_its_results(tmp_path):
+    (tmp_path / "logs").mkdir()
+    for name in ("task_scheduler", "task_0_a"):
+        (tmp_path / "logs" / f"tvm.meta_schedule.logging.{name}.log").symlink_to("/dev/full")
+    with pytest.warns(UserWarning, match="cannot be written: No space left on device: the log is not complete"):
+        database = tune([Task("a")], tmp_path, database="memory", measure_callbacks="add-to-database")
+    assert len(database) == 8
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    for begin in (
+        lambda: tune([Task("a")], tmp_path / "file", database="memory"),
+        lambda: tune_tir(AddOne, "llvm", tmp_path / "file", 1, database="memory"),
+    ):
+        with pytest.raises(tw.ResourceError, match=r"file.*: cannot be written: Not a directory") as error:
+            begin()
+        assert error.value.code == "tune/work-dir"
+
+
 def test_databases_and_budgets(tmp_path):
     assert isinstance(tune([Task("a")], tmp_path, database="memory"), MemoryDatabase)
     database = tune(

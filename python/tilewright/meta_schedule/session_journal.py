@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import secrets
 from collections import Counter
@@ -26,15 +27,18 @@ from tilewright.meta_schedule.database.tuning_record import (
     best_in,
     is_in,
     records_in,
+    trace_in,
     workload_in,
 )
 from tilewright.meta_schedule.runner.runner import RunnerResult
+from tilewright.meta_schedule.session_logs import cannot_be_written
 
 __all__ = ["SessionJournal", "Unreported", "end_session", "seed_of_session"]
 
 #: version of the candidates that follow from a seed; changed with the strategies, so that old sessions are not resumed
 _STREAM = 1
 _FOLDER, _UNFINISHED = "sessions", "unfinished.json"
+_LOGGER = logging.getLogger("tilewright.meta_schedule")
 
 
 class SessionJournal:
@@ -55,12 +59,14 @@ class SessionJournal:
         key = json.dumps([_STREAM, program, target, context.seed, context.task_name, batch, *parts])
         self._path = work_dir / _FOLDER / f"{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}.jsonl"
         self._known: dict[str, list[tuple[list[float] | None, str | None, str | None]]] = {}
+        self._program = Workload(context.mod)
+        self._is_written = True  # whether all results were
         self._read()
         self.pending = Counter({digest: len(results) for digest, results in self._known.items()})
         self._taken: dict[int, str] = {}  # measured candidates by their identity
         self._recorded: Counter[str] = Counter()  # measured candidates that the database has
         if self._known and database is not None:
-            self._recorded.update(_digest(record.trace) for record in records_in(database))
+            self._recorded.update(map(self.digest_of, records_in(database)))
 
     def _read(self) -> None:
         lines: list[bytes] = []
@@ -70,9 +76,12 @@ class SessionJournal:
         for line in lines:
             try:
                 digest, seconds, build_error, run_error = json.loads(line)
-                self._known.setdefault(str(digest), []).append((seconds, build_error, run_error))
-                any_right |= bool(seconds)
-            except (ValueError, TypeError):  # damaged or truncated: measured again
+                if not isinstance(seconds, list | None) or not (seconds or build_error or run_error):
+                    raise ValueError(seconds)
+                times = None if seconds is None else [float(each) for each in seconds]
+                self._known.setdefault(str(digest), []).append((times, build_error, run_error))
+                any_right |= bool(times)
+            except (ValueError, TypeError, OverflowError):  # damaged or truncated: measured again
                 continue
         if not any_right:  # the cause of the failures may be fixed by now
             self._known.clear()
@@ -89,7 +98,8 @@ class SessionJournal:
 
     def note(self, candidates: Sequence[Any], built: Sequence[BuilderResult], results: Sequence[RunnerResult]) -> None:
         """Write results to the journal before strategies and callbacks get them, so that it is never behind the
-        database."""
+        database. Results that cannot be written, as on a full disk, are measured again by a session that continues this
+        one."""
         lines = []
         for candidate, build, result in zip(candidates, built, results, strict=True):
             if id(candidate) in self._taken:
@@ -99,13 +109,22 @@ class SessionJournal:
                 seconds = None if error else result.run_secs
                 lines.append(json.dumps([_digest(candidate.sch.trace), seconds, build.error_msg, result.error_msg]))
         if lines:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("ab+") as file:
-                end = file.seek(0, os.SEEK_END)
-                file.seek(max(end - 1, 0))
-                if file.read(1) not in (b"", b"\n"):  # a line that was cut off takes no other with it
-                    file.write(b"\n")
-                file.write("".join(f"{line}\n" for line in lines).encode())
+            try:
+                self._append("".join(f"{line}\n" for line in lines).encode())
+            except OSError as error:
+                if self._is_written:
+                    why = "a session that continues this one measures again what the journal lacks"
+                    _LOGGER.warning("%s: cannot be written: %s: %s", self._path, error.strerror, why)
+                self._is_written = False
+
+    def _append(self, lines: bytes) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("ab+") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(end - 1, 0))
+            if file.read(1) not in (b"", b"\n"):  # a line that was cut off takes no other with it
+                file.write(b"\n")
+            file.write(lines)
 
     def note_reported(self, candidates: Sequence[Any]) -> None:
         """Note that strategy and callbacks have received these candidates."""
@@ -121,6 +140,10 @@ class SessionJournal:
             return False
         self._recorded[digest] -= 1
         return True
+
+    def digest_of(self, record: TuningRecord) -> str:
+        """Return the digest of a record's trace, with the names of the task's program."""
+        return _digest(trace_in(self._program, record.workload.mod, record.trace))
 
     @property
     def left(self) -> int:
@@ -174,7 +197,7 @@ class Unreported(Database):
             return records
         hidden, reported = Counter(self._journal.pending), []
         for record in records:
-            digest = _digest(record.trace)
+            digest = self._journal.digest_of(record)
             if hidden[digest] > 0:
                 hidden[digest] -= 1
             else:
@@ -198,12 +221,20 @@ def seed_of_session(work_dir: Path, programs: Any, seed: int | None) -> int:
 
 
 def begin_session(work_dir: Path, programs: Any, seed: int) -> None:
-    """Note the seed of a session until :func:`end_session`."""
+    """Note the seed of a session until :func:`end_session`.
+
+    Raises:
+        tilewright.ResourceError: the folder of the session cannot be written.
+    """
     place = work_dir / _FOLDER / _UNFINISHED
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps({"programs": _key_of(programs), "seed": seed}))
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps({"programs": _key_of(programs), "seed": seed}))
+    except OSError as error:
+        raise cannot_be_written(place, error) from None
 
 
 def end_session(work_dir: Path) -> None:
     """Note that the session was not interrupted, so that the next one has a new seed."""
-    (work_dir / _FOLDER / _UNFINISHED).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # the results count, wherever they are
+        (work_dir / _FOLDER / _UNFINISHED).unlink(missing_ok=True)

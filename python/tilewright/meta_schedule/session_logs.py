@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from tilewright.errors import ResourceError
 from tilewright.support.file_names import shortened
+from tilewright.support.user_lines import users_level
 
-__all__ = ["SessionLogs"]
+__all__ = ["SessionLogs", "cannot_be_written"]
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
 #: bytes of the name of a task in that of a file, which has at most 255
@@ -26,7 +30,10 @@ class SessionLogs:
 
     def __init__(self, work_dir: str | Path, task_names: Sequence[str]) -> None:
         folder = Path(work_dir) / "logs"
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_be_written(folder, error) from None
         self._scheduler = logging.getLogger("tilewright.meta_schedule")
         self._handlers = [(self._scheduler, _file(folder / "tvm.meta_schedule.logging.task_scheduler.log"))]
         if not self._scheduler.hasHandlers() and logging.lastResort is not None:
@@ -58,7 +65,46 @@ class SessionLogs:
             logger.setLevel(level)
 
 
+class _LogFile(logging.FileHandler):
+    """A log file, without which a session goes on: where it cannot be written, as on a full disk, a warning says so
+    once."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, encoding="utf-8")
+        self._is_complete = True
+        self.setFormatter(logging.Formatter(_FORMAT))
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        error = sys.exception()
+        if isinstance(error, OSError):
+            self._report(error)
+        else:
+            super().handleError(record)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        except OSError as error:
+            self._report(error)
+
+    def _report(self, error: OSError) -> None:
+        if self._is_complete:
+            text = f"{self.baseFilename}: cannot be written: {error.strerror}: the log is not complete"
+            warnings.warn(text, stacklevel=users_level())
+        self._is_complete = False
+
+
 def _file(path: Path) -> logging.Handler:
-    handler = logging.FileHandler(path, encoding="utf-8", delay=False)
-    handler.setFormatter(logging.Formatter(_FORMAT))
-    return handler
+    try:
+        return _LogFile(path)
+    except OSError as error:
+        raise cannot_be_written(path, error) from None
+
+
+def cannot_be_written(path: Path, error: OSError) -> ResourceError:
+    """Return the error for a file in the folder of a session."""
+    return ResourceError.of(
+        "tune/work-dir",
+        f"{path}: cannot be written: {error.strerror}",
+        "choose another work_dir, or free some space: a session keeps its logs and its journal there",
+    )
