@@ -37,6 +37,38 @@ def test_calls(worker):
     assert worker.call(os.getpid, (), seconds=30) == pid != os.getpid()
 
 
+def test_a_process_with_many_open_files_has_workers():
+    """Whose pipes have numbers that select() does not take."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(1024)]
+    worker = Worker()
+    try:
+        assert worker.call(abs, (-3,), seconds=30) == 3
+        with pytest.raises(Overdue):
+            worker.call(time.sleep, (100,), seconds=0.1)
+    finally:
+        worker.close()
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_pipes_that_cannot_be_made_leave_no_others():
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first = os.open(os.devnull, os.O_RDONLY)
+    os.close(first)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (first + 5, limits[1]))  # two pipes and a half
+    try:
+        with pytest.raises(tw.ResourceError, match=r"no worker process could be started: .*Too many open files"):
+            Worker().call(abs, (-3,), seconds=30)
+        left = [os.open(os.devnull, os.O_RDONLY) for _ in range(5)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    for fd in left:
+        os.close(fd)
+
+
 def test_what_raises_keeps_the_process(worker):
     pid = worker.call(os.getpid, (), seconds=30)
     with pytest.raises(Raised, match="ZeroDivisionError"):

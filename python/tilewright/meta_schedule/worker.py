@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import importlib
+import itertools
 import math
 import os
 import pickle
@@ -97,12 +98,13 @@ class _Process:
 
     def __init__(self) -> None:
         self._starter = os.getpid()
-        from_parent, self.to_child = os.pipe()
-        self.from_child, to_parent = os.pipe()
-        lives, self.life = os.pipe()
-        os.set_blocking(self.to_child, False)  # a process that is stopped reads nothing
-        theirs = (from_parent, to_parent, lives)
+        pipes: list[tuple[int, int]] = []
         try:
+            for _ in range(3):
+                pipes.append(os.pipe())
+            (from_parent, self.to_child), (self.from_child, to_parent), (lives, self.life) = pipes
+            os.set_blocking(self.to_child, False)  # a process that is stopped reads nothing
+            theirs = (from_parent, to_parent, lives)
             self.child = subprocess.Popen(
                 [sys.executable, "-c", _MAIN],
                 env={**os.environ, PIPES: ",".join(map(str, theirs))}
@@ -112,16 +114,15 @@ class _Process:
                 start_new_session=True,  # Ctrl-C is the parent's to handle, and what it starts dies with it
             )
         except OSError as error:
-            for fd in (self.to_child, self.from_child, self.life):
+            for fd in itertools.chain(*pipes):
                 os.close(fd)
             raise ResourceError.of(
                 "worker/start",
                 f"no worker process could be started: {error}",
-                "free memory and processes, or ask for fewer workers",
+                "free memory, processes and descriptors of files, or ask for fewer workers",
             ) from error
-        finally:
-            for fd in theirs:
-                os.close(fd)
+        for fd in theirs:
+            os.close(fd)
 
     @property
     def is_own(self) -> bool:
