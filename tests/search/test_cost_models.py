@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import sys
+import tarfile
 from types import SimpleNamespace
 
 import numpy as np
@@ -191,6 +193,51 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(tw.ResourceError, match="is not a saved cost model") as caught:
         cm.XGBModel().load(str(path))
     assert caught.value.code == "cost_model/file"
+
+
+def test_files_that_are_damaged_leave_the_model_as_it_was(tmp_path):
+    model = cm.XGBModel(num_warmup_samples=1)
+    model.update(context(), [candidate(2), candidate(4)], [result(1.0), result(2.0)])
+    model.save(whole := str(tmp_path / "model.tar"))
+    before = model.predict(context(), [candidate(2), candidate(4)])
+    with tarfile.open(whole) as archive:
+        parts = {entry.name: archive.extractfile(entry).read() for entry in archive.getmembers()}
+    other = io.BytesIO()
+    np.savez(other, rows=np.zeros(3))
+    data, trees = parts["data.npz"], parts["model.ubj"]
+    path = str(tmp_path / "damaged.tar")
+    for damaged in (b"", data[:100], data[:-40], other.getvalue()), (trees[:50], b"x"):
+        for part in damaged:
+            name = "data.npz" if damaged[0] == b"" else "model.ubj"
+            with tarfile.open(path, "w") as archive:
+                for each, content in (parts | {name: part}).items():
+                    (entry := tarfile.TarInfo(each)).size = len(content)
+                    archive.addfile(entry, io.BytesIO(content))
+            with pytest.raises(tw.ResourceError, match="is not a saved cost model") as caught:
+                model.load(path)
+            assert caught.value.code == "cost_model/file"
+            assert (model.predict(context(), [candidate(2), candidate(4)]) == before).all()
+    model.load(whole)
+    assert (model.predict(context(), [candidate(2), candidate(4)]) == before).all()
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing", b"\x93NUMPY"])
+def test_a_random_model_refuses_other_files(content, tmp_path):
+    path = tmp_path / "state.npy"
+    path.write_bytes(content)
+    with pytest.raises(tw.ResourceError, match="is not a saved random model"):
+        cm.RandomModel().load(str(path))
+
+
+@pytest.mark.parametrize("scores", [[np.nan, 1.0], [np.inf, 1.0], [0.0, 0.0], [-1.0, 1.0]])
+def test_priors_may_know_nothing_of_some_candidates(scores):
+    class Prior(HalfRight):
+        def predict(self, context, candidates):
+            return np.resize(scores, len(candidates))
+
+    model = cm.ResidualModel(prior=Prior(), extractor=Known(), num_warmup_samples=1)
+    model.update(context(), speeds([1, 2, 3, 4]), [result(1 / speed) for speed in (1, 2, 3, 4)])
+    assert np.isfinite(model.predict(context(), speeds([1, 2, 3, 4]))).all()
 
 
 def test_random_model_goes_on_where_it_was_saved(tmp_path):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tilewright._core import CostModel
 from tilewright.cost_model.features_of import candidates_in
+from tilewright.errors import ResourceError
 from tilewright.support import limits
 from tilewright.support.wrong_arguments import suggests_keywords
 
@@ -50,9 +51,14 @@ class RandomModel(CostModel):
 
     def load(self, path: str) -> None:
         """Goes on from the state that :meth:`save` wrote."""
-        with open(path, "rb") as file:
-            state = np.load(file)
-        self._random.set_state(("MT19937", state[:-1].astype("uint32"), int(state[-1]), 0, 0.0))
+        try:
+            with open(path, "rb") as file:
+                state = np.load(file, allow_pickle=False)
+            self._random.set_state(("MT19937", state[:-1].astype("uint32"), int(state[-1]), 0, 0.0))
+        except (EOFError, ValueError, TypeError, IndexError) as error:
+            raise ResourceError.of(
+                "cost_model/file", f"'{path}' is not a saved random model: {error}", "give a file of save()"
+            ) from error
 
     def save(self, path: str) -> None:
         """Writes the state of the stream."""

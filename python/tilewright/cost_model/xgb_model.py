@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import tarfile
+import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -252,30 +253,45 @@ class XGBModel(CostModel):
         try:
             with tarfile.open(path) as archive:
                 files = {entry.name: _content(archive, entry) for entry in archive.getmembers()}
-            data = np.load(io.BytesIO(files["data.npz"]), allow_pickle=False)
-        except (OSError, tarfile.TarError, KeyError, ValueError) as error:
+            groups, booster = _groups_in(files["data.npz"]), _booster_in(files.get("model.ubj"))
+        except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, KeyError, ValueError) as error:
             raise ResourceError.of(
                 "cost_model/file", f"'{path}' is not a saved cost model: {error}", "give a file of save()"
             ) from error
-        features = np.split(data["values"], np.cumsum(data["rows"])[:-1]) if len(data["rows"]) else []
-        self.data = {}
-        start = 0
-        for key, size in zip(data["hashes"].tolist(), data["sizes"].tolist(), strict=True):
-            part = slice(start, start + size)
-            self.data[key] = FeatureGroup(key, features[part], data["costs"][part], data["estimates"][part])
-            start += size
-        self.data_size = self.last_train_size = start
-        self.booster = None
-        if "model.ubj" in files:
-            import xgboost
-
-            self.booster = xgboost.Booster()
-            self.booster.load_model(bytearray(files["model.ubj"]))
+        self.data, self.booster = groups, booster
+        self.data_size = self.last_train_size = sum(len(group.costs) for group in groups.values())
 
 
 def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
     file = archive.extractfile(entry)
     return b"" if file is None else file.read()
+
+
+def _groups_in(file: bytes) -> dict[str, FeatureGroup]:
+    data = np.load(io.BytesIO(file), allow_pickle=False)
+    features = np.split(data["values"], np.cumsum(data["rows"])[:-1]) if len(data["rows"]) else []
+    groups: dict[str, FeatureGroup] = {}
+    start = 0
+    for key, size in zip(data["hashes"].tolist(), data["sizes"].tolist(), strict=True):
+        part = slice(start, start + size)
+        groups[key] = FeatureGroup(key, features[part], data["costs"][part], data["estimates"][part])
+        start += size
+    if not len(features) == len(data["costs"]) == len(data["estimates"]) == start:
+        raise ValueError("its measurements are not as many as it says")
+    return groups
+
+
+def _booster_in(file: bytes | None) -> Any:
+    if file is None:
+        return None
+    import xgboost
+
+    booster = xgboost.Booster()
+    try:
+        booster.load_model(bytearray(file))
+    except xgboost.core.XGBoostError as error:
+        raise ValueError(f"its trees cannot be read: {str(error).partition(chr(10))[0]}") from None
+    return booster
 
 
 class ResidualModel(XGBModel):
@@ -295,8 +311,9 @@ class ResidualModel(XGBModel):
         self.prior = prior if prior is not None else AnalyticalModel()
 
     def _estimates(self, context: Any, candidates: Sequence[Any]) -> Array:
-        scores = scores_from(self.prior, context, candidates)
-        return np.asarray(1 / np.maximum(scores, 1e-12))
+        # A score that is no number says that nothing is known: such a candidate counts as slow, as in a search.
+        scores = np.nan_to_num(scores_from(self.prior, context, candidates), nan=0.0)
+        return np.asarray(1 / np.clip(scores, 1e-12, 1e12))
 
     def _labels(self, group: FeatureGroup) -> tuple[Array, Array]:
         throughput = np.maximum(throughput_of(group.costs), 1e-2)
