@@ -21,6 +21,7 @@ from tilewright.cli.commands import app
 from tilewright.database.origins import HOST_FACTS, Origin, facts_of, library_versions, this_host
 from tilewright.database.records import best_schedule, open_database, read_database, workload_key
 from tilewright.report.database_report import report_on
+from tilewright.script.scripts import from_source
 from tilewright.task.task import program_keys
 from tilewright.testing.workloads import matmul
 
@@ -62,6 +63,26 @@ def test_merge(tmp_path: Path) -> None:
     assert "0 records and 0 programs" in run(str(one), "--merge", str(two)).stdout
     same = CliRunner().invoke(app, ["db", str(one), "--merge", str(tmp_path / ".." / tmp_path.name / "one.db")])
     assert same.exit_code == 1 and "is the same database" in same.stderr
+
+
+def test_merged_records_have_the_names_of_the_program_that_they_come_to(tmp_path: Path) -> None:
+    """Equal programs are one entry, whatever their blocks are called."""
+    files, programs = (tmp_path / "one.db", tmp_path / "two.db"), []
+    for file, block, seconds in zip(files, ("one", "two"), (2.0, 1.0), strict=True):
+        program = from_source(matmul(16, 16, 16).script().replace('T.block("C")', f'T.block("{block}")'))
+        sch = tw.Schedule(program)
+        sch.unroll(sch.get_loops(sch.get_block(block))[-1])
+        database = ms.database.SQLiteDatabase(file)
+        workload = database.commit_workload(tw.ir.IRModule({"main": program}))
+        database.commit_tuning_record(ms.database.TuningRecord(sch.trace, workload, [seconds], TARGET))
+        programs.append(program)
+    for _ in range(2):  # what is there already is not added again
+        run(str(files[0]), "--merge", str(files[1]))
+        (workload,) = _core.Database.open(str(files[0])).workloads()
+        rows = _core.Database.open(str(files[0])).top_k(workload.hash, "", 100)
+        assert [row.median for row in rows] == [1.0, 2.0] and all('"two"' not in row.trace for row in rows)
+        for program in programs:
+            assert "T.unroll" in best_schedule(program, files[0], TARGET).mod.script()
 
 
 def test_prune(tmp_path: Path) -> None:

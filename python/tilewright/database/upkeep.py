@@ -11,12 +11,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright import _core
+from tilewright import _core, ir
 from tilewright.database.origins import origin_table
 from tilewright.database.postgres_store import is_server
-from tilewright.database.record_lines import DAMAGED, measurement, read_lines
-from tilewright.database.records import open_database, read_database, sizes_of, title_of
-from tilewright.errors import ArgumentError, ResourceError
+from tilewright.database.record_lines import DAMAGED, fields_of_entry, fifth_entry, measurement, read_lines
+from tilewright.database.records import (
+    as_named_in,
+    open_database,
+    read_database,
+    recorded_program,
+    sizes_of,
+    title_of,
+)
+from tilewright.errors import ArgumentError, Error, ResourceError
+from tilewright.schedule import Trace
 from tilewright.tables import Table
 from tilewright.timing import format_seconds
 
@@ -73,18 +81,38 @@ def _records(store: _core.Database) -> Iterator[_core.Record]:
 def merge(store: _core.Database, source: _core.Database) -> tuple[int, int]:
     """Add the programs and records that only `source` has; return their numbers. Records of the same measurement are
     merged; sessions are not copied."""
-    known = {program.hash for program in store.workloads()}
+    known = {program.hash: program for program in store.workloads()}
     added = [program for program in source.workloads() if program.hash not in known]
     for program in added:
         store.commit_workload(program.hash, program.name, program.script, program.sizes)
+    others = {
+        program.hash: (recorded_program(known[program.hash]), recorded_program(program))
+        for program in source.workloads()
+        if program.hash in known and program.script != known[program.hash].script
+    }
     present = {measurement(record) for record in _records(store)}
     count = 0
-    for record in _records(source):
+    for each in _records(source):
+        record = _renamed(each, *others.get(each.workload, (None, None)))
         if record.outcome != DAMAGED and (what := measurement(record)) not in present:
             store.commit(record)
             present.add(what)
             count += 1
     return len(added), count
+
+
+def _renamed(record: _core.Record, now: ir.Module | None, was: ir.Module | None) -> _core.Record:
+    """Return a record with the names of an equal program; unchanged if one of the programs cannot be read, or the trace
+    cannot."""
+    if now is None or was is None:
+        return record
+    try:
+        trace = as_named_in(now, was, Trace.from_json(record.trace))
+    except Error:
+        return record
+    said = {name: getattr(record, name) for name in ("workload", "target", "seconds")}
+    said["trace"] = json.dumps(trace.as_json(), separators=(",", ":"))
+    return _core.Record(**said, **fields_of_entry(fifth_entry(record)))
 
 
 def prune(store: _core.Database, keep: int) -> int:
