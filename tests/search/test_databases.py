@@ -405,6 +405,30 @@ def test_a_bad_line_is_named(tmp_path):
         JSONDatabase(work_dir=tmp_path)
 
 
+def test_records_that_cannot_be_applied_are_passed_over(database):
+    """Their lines are whole, but a step of them names what the program does not have."""
+    commit(database, Product, [2.0], factor=4)
+    workload = database.commit_workload(Product)
+    for seconds, damage in ((1.0, ('"C"', '"D"')), (3.0, ("32", "33"))):
+        sch = tw.Schedule(Product)
+        loop = sch.get_loops(sch.get_block("C"))[0]
+        sch.split(loop, sch.sample_perfect_tile(loop, n=2, decision=[32, 1]))
+        trace = tw.Trace.from_json(json.dumps(sch.trace.as_json()).replace(*damage))
+        database.commit_tuning_record(TuningRecord(trace, workload, [seconds], LLVM))
+        with pytest.warns(UserWarning, match="a record of 1 s cannot be applied .*: it is passed over"):
+            found = database.query(Product, LLVM)
+        assert found.get(found.get_loops(found.get_block("C"))[1]).extent == 4
+    only = commit_damaged_alone(database)
+    with pytest.warns(UserWarning), pytest.raises(tw.ScheduleError, match="Cannot find a block"):
+        database.query(only, LLVM)
+
+
+def commit_damaged_alone(database):
+    trace = tw.Trace.from_json(json.dumps(split(AddOne, 2).as_json()).replace('"B"', '"D"'))
+    database.commit_tuning_record(TuningRecord(trace, database.commit_workload(AddOne), [1.0], LLVM))
+    return AddOne
+
+
 def test_a_line_that_was_cut_off(tmp_path):
     database = JSONDatabase(work_dir=tmp_path)
     commit(database, Product, [1.0])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from tilewright import _core, ir
-from tilewright.errors import ResourceError
+from tilewright.errors import Error, ResourceError
 from tilewright.meta_schedule.database.tuning_record import (
     TuningRecord,
     Workload,
@@ -24,6 +26,7 @@ from tilewright.meta_schedule.module_equality import ModuleEquality, module_equa
 from tilewright.schedule import Schedule
 from tilewright.support import limits
 from tilewright.support.machine import TargetLike
+from tilewright.support.user_lines import users_level
 from tilewright.support.wrong_arguments import explained
 from tilewright.task.task import module_of
 
@@ -84,24 +87,45 @@ class Database(ABC):
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> TuningRecord | None:
         """Return the best record of the program on the target; None if there is none."""
+        return next(self._records_for(mod, target), None)
+
+    def _records_for(self, mod: ir.IRModule, target: TargetLike | None) -> Iterator[TuningRecord]:
+        """Yield the records of the program on the target, the best first."""
         if not is_in(self, mod):
-            return None
-        workload, count = workload_in(self, mod), 1
+            return
+        workload, seen, count = workload_in(self, mod), 0, 1
         while True:
             records = best_in(self, workload, count)
-            served = next((record for record in records if record.serves(target)), None)
-            if served is not None or len(records) < count:
-                return served
-            count *= 4
+            yield from (record for record in records[seen:] if record.serves(target))
+            if len(records) < count:
+                return
+            seen, count = len(records), 4 * count
 
     def query_schedule(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> Schedule | None:
-        """Return a schedule of the program with the best record applied; None if there is none."""
-        record = record_in(self, mod, target, workload_name)
-        if record is None:
+        """Return a schedule of the program with the best record applied; None if there is none. A record whose steps
+        cannot be applied, as one that was damaged, is passed over with a warning.
+
+        Raises:
+            tilewright.Error: no record can be applied.
+        """
+        best = record_in(self, mod, target, workload_name)
+        if best is None:
             return None
-        return equality_of(self).schedule(mod, record, target)
+        failed: Error | None = None
+        for record in itertools.chain([best], self._records_for(mod, target)):
+            if failed is not None and record is best:
+                continue
+            try:
+                return equality_of(self).schedule(mod, record, target)
+            except Error as error:
+                failed = failed or error
+                said = str(error).partition("\n")[0]
+                text = f"a record of {record.mean():.3g} s cannot be applied ({said}): it is passed over"
+                warnings.warn(text, stacklevel=users_level())
+        assert failed is not None
+        raise failed
 
     def query_ir_module(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
