@@ -83,11 +83,18 @@ Intrinsic find_intrinsic(std::string_view name) {
   return it == op_table().by_name.end() ? Intrinsic::kUnknown : it->second;
 }
 
-Intrinsic intrinsic_of(const Call& call) {
+Intrinsic named_by(const Call& call) {
   auto it = op_table().by_node.find(call.op.get());
   if (it != op_table().by_node.end()) return it->second;
   const Op* op = call.op.as<Op>();
   return op ? find_intrinsic(op->name) : Intrinsic::kUnknown;
+}
+
+Intrinsic intrinsic_of(const Call& call) {
+  const Intrinsic intrinsic = named_by(call);
+  if (intrinsic == Intrinsic::kUnknown) return intrinsic;
+  const int arity = intrinsic_row(intrinsic).arity;
+  return arity >= 0 && call.args.size() != static_cast<size_t>(arity) ? Intrinsic::kUnknown : intrinsic;
 }
 
 Ref<Op> intrinsic_op(Intrinsic intrinsic) { return op_table().ops.at(static_cast<size_t>(intrinsic)); }

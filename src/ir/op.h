@@ -46,8 +46,11 @@ struct IntrinsicRow {
 const IntrinsicRow& intrinsic_row(Intrinsic intrinsic);
 /// By the name of an Op, with or without the prefix "tir."; kUnknown for anything else.
 Intrinsic find_intrinsic(std::string_view name);
-/// Of a call; kUnknown when it calls a function of the module or an operator that is not in the table.
+/// Of a call; kUnknown when it calls a function of the module or an operator that is not in the table, or has another
+/// number of arguments than that row: such a call has no meaning, and nobody has to count arguments before reading them.
 Intrinsic intrinsic_of(const Call& call);
+/// The row whose name a call has, whatever its arguments are: for the verifier, which counts them.
+Intrinsic named_by(const Call& call);
 inline bool is_call_to(const Expr& e, Intrinsic intrinsic) {
   const Call* call = e.as<Call>();
   return call && intrinsic_of(*call) == intrinsic;

@@ -535,7 +535,7 @@ void Verifier::check_returned(const Call& call, const NodeRef& where) {
 }
 
 void Verifier::call_intrinsic(const Call& call, const NodeRef& where) {
-  Intrinsic intrinsic = intrinsic_of(call);
+  Intrinsic intrinsic = named_by(call);
   if (intrinsic == Intrinsic::kUnknown) return;
   const IntrinsicRow& row = intrinsic_row(intrinsic);
   const std::string name = "T." + std::string(row.name);

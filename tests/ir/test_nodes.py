@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import ir
+from tilewright import _core, arith, ir
 from tilewright.script import tir as T
 
 
@@ -177,3 +177,19 @@ def test_nodes_that_describe_no_memory_are_refused():
         with pytest.raises(tw.ScriptError) as error:
             build()
         assert error.value.code == code
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_calls_with_another_number_of_arguments_are_printed_and_refused(count):
+    x = ir.Var("x", "int32")
+    for name, arity, *_ in _core.script.intrinsics():
+        for arguments in ([x] * count, [1, 2, 3, 4][:count]):
+            call = ir.Call("int32", f"tir.{name}", arguments)
+            assert ir.structural_equal(ir.load_json(ir.save_json(call)), call)
+            assert str(call)
+            arith.Analyzer().simplify(call + 1)
+            arith.Analyzer().const_int_bound(call)
+            arith.Analyzer().can_prove(ir.EQ(call, call + 1))
+            if arity not in (-1, count):
+                with pytest.raises(tw.ScriptError, match=f"T.{name} takes {arity} arguments, not {count}"):
+                    ir.verify(ir.PrimFunc([x], {}, None, {}, ir.Evaluate(call)), "scheduled")
