@@ -147,6 +147,8 @@ def test_functions_of_any_number_of_indices():
         T.index_map(lambda i: (i, T.AXIS_SEPARATOR))
     with pytest.raises(tw.ScriptError, match="script/index-map"):
         T.index_map(lambda **i: i)
+    with pytest.raises(tw.ScriptError, match="Python does not know what 'max' takes"):
+        T.index_map(max)
 
 
 def test_arrays():

@@ -165,6 +165,7 @@ def test_attributes():
     [
         (lambda A: te.compute((4, 4), lambda i: A[i]), "dimensions: 2, not 1", "te/formula"),
         (lambda A: te.compute((4,), lambda i: None), "returns no value", "te/formula"),
+        (lambda A: te.compute((4,), int), "Python does not know what 'int' takes", "te/formula"),
         (
             lambda A: te.compute((4,), lambda i: (te.sum(A[0], axis=te.reduce_axis((0, 2))), 1)),
             "not for a part of it",

@@ -29,7 +29,11 @@ def _index_variables(mapping: Callable[..., Any], ndim: int | None, dtype: str) 
         said = f"an index map is made of a function of indices, not of a {type(mapping).__name__}"
         raise fail("script/index-map", said, "such as lambda i, j: (j, i)")
     kinds = inspect.Parameter
-    parameters = list(inspect.signature(mapping).parameters.values())
+    try:
+        parameters = list(inspect.signature(mapping).parameters.values())
+    except ValueError as error:  # int, max: code of C that does not say what it takes
+        said = f"Python does not know what '{getattr(mapping, '__name__', mapping)}' takes"
+        raise fail("script/index-map", said, "write a function of the indices, such as lambda i, j: (j, i)") from error
     fixed = sum(p.kind is not kinds.VAR_POSITIONAL for p in parameters)
     if any(p.kind is kinds.VAR_KEYWORD for p in parameters):
         raise fail(
