@@ -193,6 +193,9 @@ void add_compare(Rules& rules) {
 void add_logic(Rules& rules) {
   const auto& [x, y, z, w, c0, c1, c2, b0, b1, b2] = rule_vars();
   const Rules list = {
+      // Whoever evaluates b1 and b2 before b0 may guard it by them, as in i < n and A[i] > 0 or i < m and A[i] > 0.
+      {logical_and(logical_or(b1, b0), logical_or(b2, b0)), logical_or(logical_and(b1, b2), b0), {}, kAnyRule, true},
+      {logical_or(logical_and(b1, b0), logical_and(b2, b0)), logical_and(logical_or(b1, b2), b0), {}, kAnyRule, true},
       {logical_and(logical_or(b0, b1), logical_or(b0, b2)), logical_or(b0, logical_and(b1, b2)), {}, kAnyRule},
       {logical_or(logical_and(b0, b1), logical_and(b0, b2)), logical_and(b0, logical_or(b1, b2)), {}, kAnyRule},
       {logical_and(logical_or(b0, b1), b0), b0, {}, kAnyRule},
@@ -291,10 +294,11 @@ int compile(const Expr& e, std::vector<RuleNode>& out) {
 }
 
 /// The pattern with the operands of its commuting nodes in every order.
-std::vector<std::vector<RuleNode>> orders(const std::vector<RuleNode>& pattern) {
+std::vector<std::vector<RuleNode>> orders(const std::vector<RuleNode>& pattern, bool keeps_guards) {
   std::vector<std::vector<RuleNode>> result{pattern};
   for (size_t at : indices_of(pattern)) {
-    if (!commutes(pattern[at].kind)) continue;
+    const bool is_logic = pattern[at].kind == Kind::kAnd || pattern[at].kind == Kind::kOr;
+    if (!commutes(pattern[at].kind) || (keeps_guards && is_logic)) continue;
     size_t count = result.size();
     for (size_t i = 0; i < count; ++i) {
       std::vector<RuleNode> swapped = result[i];
@@ -317,7 +321,7 @@ Buckets* compile_all() {
     compile(rule.pattern, pattern);
     compile(rule.replacement, compiled.replacement);
     if (rule.guard.defined()) compile(rule.guard, compiled.guard);
-    for (std::vector<RuleNode>& order : orders(pattern)) {
+    for (std::vector<RuleNode>& order : orders(pattern, rule.keeps_guards)) {
       for (size_t i = 0; i < 3; ++i) {
         int child = order.back().child[i];
         if (child < 0) continue;

@@ -4,8 +4,8 @@
 //   {lt(floordiv(x, c0), c1), lt(x, c1 * c0), gt(c0, 0)}
 //
 // x, y, z, w match any expression of one type, c0, c1, c2 constants of it, b0, b1, b2 conditions. Operators that
-// commute match in both orders. The replacement computes with the constants that matched; where a result does not fit
-// the type the rule does not apply. The guard, if any, must be proved.
+// commute match in both orders, unless the rule says otherwise. The replacement computes with the constants that
+// matched; where a result does not fit the type the rule does not apply. The guard, if any, must be proved.
 //
 // What the normal form of sums (simplify_index.cc) and the order of comparisons already settle needs no rule. Each rule
 // is checked by rules_test.cc on all small integers and at the limits of the types.
@@ -33,6 +33,9 @@ struct Rule {
   Expr pattern, replacement;
   Expr guard = {};  ///< null: none
   uint8_t domain = kIndexRule;
+  /// Operands of `and` and `or` match in this order alone: in another one, the replacement would evaluate an operand
+  /// that its neighbor guards.
+  bool keeps_guards = false;
 };
 
 /// The variables of the patterns; their type in the table is int32 (b: bool), in a match that of the operands.

@@ -209,3 +209,16 @@ def test_what_a_select_loads_has_its_place_whatever_the_condition_says():
     loaded = tw.te.placeholder((2,), "int32", name="A")[i % 2]
     assert "i % 2" in str(analyzer.simplify(T.Select(i <= 2, 0, loaded)))
     assert "i % 2" not in str(analyzer.simplify(T.if_then_else(i <= 2, 0, loaded)))
+
+
+def test_a_guard_stays_in_front_of_what_it_guards():
+    n, m, x = (ir.Var(name, "int32") for name in ("n", "m", "x"))
+    analyzer = arith.Analyzer()
+    divides = T.EQ(T.FloorMod(x, n), 3)
+    simplified = {
+        T.Or(T.And(n > 0, divides), T.And(m > n, divides)): "(0 < n or n < m) and x % n == 3",
+        T.And(T.Or(n <= 0, divides), T.Or(m > n, divides)): "n <= 0 and n < m or x % n == 3",
+        T.Or(T.And(divides, n > 0), T.And(divides, m > n)): "x % n == 3 and (0 < n or n < m)",
+    }
+    for condition, text in simplified.items():
+        assert str(analyzer.simplify(condition)) == text
