@@ -222,3 +222,12 @@ def test_a_guard_stays_in_front_of_what_it_guards():
     }
     for condition, text in simplified.items():
         assert str(analyzer.simplify(condition)) == text
+
+
+def test_digits_that_overlap_do_not_divide():
+    i, j = VARS["i"], VARS["j"]
+    inputs = {i: ir.Range(0, 4), j: ir.Range(0, 3)}
+    for unchecked in (i + j, i * 5 + j):
+        assert arith.subspace_divide([unchecked], inputs, [j], check_level="nocheck") is None
+    (division,) = arith.subspace_divide([i * 3 + j], inputs, [j], check_level="nocheck").indices
+    assert int(division.inner_extent) == 3
