@@ -139,3 +139,26 @@ def main(P: T.Buffer((5,), "int32"), A: T.Buffer((64,), "float32"), B: T.Buffer(
     b = np.zeros(4, "float32")
     tw.compile(program, schedule="as written")(p, a, b)
     np.testing.assert_array_equal(b, [a[first:last].sum() for first, last in itertools.pairwise(p)])
+
+
+@pytest.mark.parametrize(
+    ("loop", "dtype", "first"), [("int32", "int16", 2**31 - 21), ("int64", "int32", 2**63 - 21), ("int32", "int8", 126)]
+)
+def test_loop_variables_wrap_in_smaller_types(loop, dtype, first):
+    """The numbers that a comparison sees do not rise with the loop."""
+    program = script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((2,), "{loop}"), B: T.Buffer((2, 3), "int32")):
+    for i in range(2):
+        x: T.{loop} = A[i]
+        for j in range(T.{loop}({first}), T.{loop}({first + 3})):
+            if T.Cast("{dtype}", j) > T.Cast("{dtype}", x) // T.{dtype}(5):
+                B[i, j - T.{loop}({first})] = 1
+            else:
+                B[i, j - T.{loop}({first})] = 0
+""")
+    found = np.zeros((2, 3), "int32")
+    tw.compile(program, schedule="as written")(np.array([30, -60], loop), found)
+    seen = np.arange(first, first + 3, dtype="int64").astype(dtype).astype("int64")
+    wanted = [seen > int(np.array(x).astype(dtype)) // 5 for x in (30, -60)]
+    np.testing.assert_array_equal(found, wanted)

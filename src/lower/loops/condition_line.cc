@@ -1,5 +1,6 @@
 #include "lower/loops/condition_line.h"
 
+#include "arith/fingerprint.h"
 #include "ir/build.h"
 #include "ir/numeric.h"
 #include "ir/op.h"
@@ -9,13 +10,16 @@
 namespace tilewright::lower {
 namespace {
 
-/// Returns an expression that is at least 0 exactly if the comparison holds; null for other conditions.
+/// Returns an expression that is at least 0 exactly if the comparison holds; null for other conditions, and for those
+/// of small and unsigned integers, whose differences wrap.
 Expr slack_of(const Expr& atom) {
-  if (const LT* c = atom.as<LT>()) return c->a.dtype().is_int() ? c->b - c->a - 1 : Expr();
-  if (const LE* c = atom.as<LE>()) return c->a.dtype().is_int() ? c->b - c->a : Expr();
-  if (const GT* c = atom.as<GT>()) return c->a.dtype().is_int() ? c->a - c->b - 1 : Expr();
-  if (const GE* c = atom.as<GE>()) return c->a.dtype().is_int() ? c->a - c->b : Expr();
-  return {};
+  const BinaryOperands sides = binary_operands(atom);
+  if (!sides || !arith::is_index(sides.a->dtype().element())) return {};
+  const Expr &a = *sides.a, &b = *sides.b;
+  if (atom.is<LT>()) return b - a - 1;
+  if (atom.is<LE>()) return b - a;
+  if (atom.is<GT>()) return a - b - 1;
+  return atom.is<GE>() ? a - b : Expr();
 }
 
 }  // namespace
@@ -39,6 +43,9 @@ std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Ins
   Expr q = analyzer.simplify(substitute(end, {{v, zero(v.dtype())}}));
   auto p = const_int(analyzer.simplify(substitute(end, {{v, one(v.dtype())}}) - q));
   if (!p || *p == 0 || *p == INT64_MIN) return {};  // -p is asked for, too
+  // A number that the type of the comparison does not hold has wrapped: int32(i) of a loop over int64.
+  const bool is_wider = v.dtype().bits > q.dtype().bits;
+  if (is_wider && !analyzer.const_int_bound(v).within(arith::ConstIntBound::of_type(q.dtype()))) return {};
   // A line of numbers wider than the loop's: (int64(i) << 40) > int64(j).
   if (!analyzer.can_prove_equal(end, cast(q.dtype(), v) * *p + q)) return {};
   if (effect_of(q) != Effect::kPure) return {};  // an end of a loop that is read inside
