@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.script import from_source
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 
@@ -115,6 +119,29 @@ class Calls:
     def second(A: T.Buffer((16,), "int32")):
         for i in range(16):
             A[i] = Calls.square(A[i])
+
+
+@pytest.mark.parametrize("loop", [T.serial, T.parallel, T.unroll])
+def test_a_loop_ends_where_its_function_returns(loop: Callable[..., Any]) -> None:
+    @I.ir_module
+    class Search:
+        @T.prim_func(private=True)
+        def first_positive(A: T.Buffer((8,), "int32"), Seen: T.Buffer((8,), "int32")) -> T.int32:
+            for i in loop(8):
+                Seen[i] = 1
+                if A[i] > 0:
+                    T.ret(A[i])
+            T.ret(-1)
+
+        @T.prim_func
+        def main(A: T.Buffer((8,), "int32"), Seen: T.Buffer((8,), "int32"), B: T.Buffer((1,), "int32")):
+            B[0] = Search.first_positive(A.data, Seen.data)
+
+    for numbers, found in (([0, 0, 5, 0, 7, 0, 0, 0], 5), ([0] * 8, -1)):
+        seen, result = np.zeros(8, "int32"), np.zeros(1, "int32")
+        tw.compile(Search)(np.array(numbers, "int32"), seen, result)
+        assert result.tolist() == [found]
+        assert seen.tolist() == ([1] * 3 + [0] * 5 if found > 0 else [1] * 8)
 
 
 def test_functions_of_a_module_call_each_other() -> None:

@@ -31,6 +31,16 @@ constexpr int kDeep = 12;
 
 bool is_long(int64_t each, int64_t extent) { return extent > 0 && each > kShortWork / extent; }
 
+/// Whether the statement may end the function: iterations behind the one that does never run.
+bool may_return(const Stmt& s) {
+  bool found = false;
+  visit(s, [&](const Ref<Call>& call, Visitor& v) {
+    found |= intrinsic_of(*call) == Intrinsic::k_ret;
+    v.descend(call);
+  });
+  return found;
+}
+
 }  // namespace
 
 FunctionEmitter::FunctionEmitter(ModuleState& state, llvm::Function* function)
@@ -100,7 +110,7 @@ void FunctionEmitter::emit(const Stmt& s) {
 // ---- control -----------------------------------------------------------------------------------------------------
 
 void FunctionEmitter::emit_loop(const Ref<For>& loop) {
-  if (loop->kind == ForKind::kParallel && !in_parallel_) return emit_parallel(loop);
+  if (loop->kind == ForKind::kParallel && !in_parallel_ && !may_return(loop->body)) return emit_parallel(loop);
   if (loop->kind == ForKind::kThreadBinding) {
     unsupported(DataType::void_(),
                 "loop '" + loop->loop_var->name_hint + "' is bound to " + loop->thread_binding->thread_tag +
