@@ -144,6 +144,48 @@ def test_a_loop_ends_where_its_function_returns(loop: Callable[..., Any]) -> Non
         assert seen.tolist() == ([1] * 3 + [0] * 5 if found > 0 else [1] * 8)
 
 
+@pytest.mark.parametrize("loop", [T.serial, T.parallel])
+def test_functions_of_a_module_may_be_given_one_array_twice(loop: Callable[..., Any]) -> None:
+    @I.ir_module
+    class Twice:
+        @T.prim_func(private=True)
+        def after(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "int32")):
+            for i in loop(4):
+                for k in range(8):
+                    B[i * 8 + k] = A[i * 8] + 1
+
+        @T.prim_func
+        def main(A: T.Buffer((32,), "int32")):
+            Twice.after(A.data, A.data)
+
+    a = np.zeros(32, "int32")
+    tw.compile(Twice)(a)
+    assert a.tolist() == [1, 2, 2, 2, 2, 2, 2, 2] * 4
+
+
+def test_functions_of_a_module_may_be_given_arrays_that_begin_anywhere() -> None:
+    """The entry of a function checks that arguments are aligned; other functions of the module call its body."""
+
+    @I.ir_module
+    class Aligned:
+        @T.prim_func
+        def inner(A: T.Buffer((32,), "float32", align=128), B: T.Buffer((32,), "float32", align=128)):
+            for i in T.vectorized(32):
+                B[i] = A[i] + T.float32(1)
+
+        @T.prim_func
+        def outer(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+            Aligned.inner(A.data, B.data)
+
+    kernels = tw.compile(Aligned)
+    memory = np.zeros((2, 96), "float32")
+    a, b = (row[-row.ctypes.data // 4 % 32 + 1 :][:32] for row in memory)
+    kernels["outer"](a, b)
+    assert b.tolist() == [1] * 32
+    with pytest.raises(tw.ArgumentError, match="aligned"):
+        kernels["inner"](a, b)
+
+
 def test_functions_of_a_module_call_each_other() -> None:
     kernels = tw.compile(Calls)
     assert sorted(kernels) == ["first", "second"]

@@ -50,6 +50,8 @@ struct Compiled {
   Ref<PrimFunc> func;
   Signature signature;
   std::string symbol;  ///< name of the entry; empty: private
+  bool is_called =
+      false;  ///< by another function, whose arguments nothing checks: they may overlap, and begin anywhere
   llvm::Function* body = nullptr;
 };
 
@@ -62,7 +64,7 @@ class ModuleEmitter {
       if (const PrimFunc* prim = func.as<PrimFunc>(); prim && is_kernel(*prim)) {
         state_.kernels.emplace(name, func.cast<PrimFunc>());
       } else if (prim) {
-        Compiled item{name, func.cast<PrimFunc>(), {}, {}, nullptr};
+        Compiled item{.name = name, .func = func.cast<PrimFunc>(), .signature = {}, .symbol = {}};
         if (const StringImm* symbol = prim->attrs.get("global_symbol").as<StringImm>()) item.symbol = symbol->value;
         TW_TRY(signature, signature_of(item.func, item.symbol.empty() ? name : item.symbol, lowered_));
         item.signature = std::move(signature);
@@ -87,7 +89,10 @@ class ModuleEmitter {
     }
     std::set<std::string> called;
     for (const auto& [caller, callees] : calls) called.insert(callees.begin(), callees.end());
-    for (Compiled& item : items_) declare(item, called.count(item.name) != 0);
+    for (Compiled& item : items_) {
+      item.is_called = called.count(item.name) != 0;
+      declare(item);
+    }
     std::vector<std::string> names;
     std::vector<Entry> entries;
     c_names_ = c_kernel_names(lowered_);
@@ -153,7 +158,7 @@ class ModuleEmitter {
     return llvm::IntegerType::get(c, type.bits);
   }
 
-  void declare(Compiled& item, bool is_called) {
+  void declare(Compiled& item) {
     llvm::LLVMContext& c = state_.context();
     llvm::Type* pointer = llvm::PointerType::getUnqual(c);
     std::vector<llvm::Type*> types{pointer};
@@ -172,18 +177,17 @@ class ModuleEmitter {
       const Signature::Param& p = item.signature.params[i];
       if (!p.buffer.defined()) continue;
       f.addParamAttr(i + 1, llvm::Attribute::NoCapture);
-      f.addParamAttr(i + 1, llvm::Attribute::getWithAlignment(c, llvm::Align(alignment_of(p))));
-      // The entry refuses overlapping arguments; calls within the module are not checked.
-      if (!is_called) f.addParamAttr(i + 1, llvm::Attribute::NoAlias);
+      f.addParamAttr(i + 1, llvm::Attribute::getWithAlignment(c, llvm::Align(alignment_of(p, item.is_called))));
+      if (!item.is_called) f.addParamAttr(i + 1, llvm::Attribute::NoAlias);
       if (!p.written) f.addParamAttr(i + 1, llvm::Attribute::ReadOnly);
     }
     state_.bodies[item.name] = item.body;
   }
 
   /// The alignment of what the body gets for the tensor: for a device, a tw_device_pointer.
-  uint64_t alignment_of(const Signature::Param& p) const {
+  uint64_t alignment_of(const Signature::Param& p, bool is_called) const {
     if (state_.image) return alignof(tw_device_pointer);
-    int64_t bytes = std::max<int64_t>(p.alignment, p.buffer->dtype.bytes());
+    int64_t bytes = std::max<int64_t>(is_called ? 1 : p.alignment, p.buffer->dtype.bytes());
     return static_cast<uint64_t>(bytes & -bytes);
   }
 
@@ -197,7 +201,8 @@ class ModuleEmitter {
         argument->setName(p.name);
         if (p.buffer.defined()) {
           // A compact tensor without an offset is indexed from its first element, which the check saw to be aligned.
-          emitter.bind_pointer(p.buffer->data, argument, static_cast<int64_t>(alignment_of(p)), true);
+          emitter.bind_pointer(p.buffer->data, argument, static_cast<int64_t>(alignment_of(p, item.is_called)),
+                               !item.is_called);
         } else {
           emitter.bind(p.var, argument);
         }
