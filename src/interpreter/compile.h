@@ -96,6 +96,7 @@ class Compiler {
   int call_function(const Expr& e, const std::string& name);
   int if_then_else(const Call& call, DataType type);
   int math(Intrinsic intrinsic, const Call& call, DataType type);
+  int lane_mask(const Expr& base, const Expr& limit, int lanes);
   int vector_part(const Call& call, DataType type, Intrinsic intrinsic);
   int dot_product(const Call& call, DataType type, const ProcessorInstruction& instruction);
   int print(const Call& call);

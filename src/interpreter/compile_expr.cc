@@ -346,6 +346,22 @@ int Compiler::vector_part(const Call& call, DataType type, Intrinsic intrinsic) 
   return dst;
 }
 
+/// Lanes i with base + i < limit. The sum may leave the type, the distance to the limit does not.
+int Compiler::lane_mask(const Expr& base, const Expr& limit, int lanes) {
+  const DataType type = base.dtype(), wide = DataType::uint(64, lanes);
+  const int first = expr(base), end = expr(limit);
+  const int begins = take(1), distance = take(1), all_begin = take(lanes), distances = take(lanes);
+  emit(Op::kLtInt, type, begins, first, end);
+  emit(Op::kSubInt, DataType::uint(type.bits), distance, end, first);
+  emit(Op::kBroadcast, wide, all_begin, begins);
+  emit(Op::kBroadcast, wide, distances, distance);
+  const int steps = take(lanes), inside = take(lanes), dst = take(lanes);
+  emit(Op::kRamp, wide, steps, constant(int64_t{0}), constant(int64_t{1}));
+  emit(Op::kLtInt, wide, inside, steps, distances);
+  emit(Op::kAnd, wide, dst, all_begin, inside);
+  return dst;
+}
+
 /// Lowering makes such calls, and its passes are checked by what is run here.
 int Compiler::dot_product(const Call& call, DataType type, const ProcessorInstruction& instruction) {
   const int sums = lanes_of(type), group = instruction.group(), elements = group * sums;
@@ -488,17 +504,8 @@ int Compiler::call(const Expr& e) {
       return constant(const_int(arg(1)).value_or(0) << 32 | (const_int(arg(0)).value_or(0) & 0xFFFFFFFF));
     case Intrinsic::k_vscale:
       return constant(int64_t{options_.vscale});
-    case Intrinsic::k_get_active_lane_mask: {
-      int lanes = lanes_of(e.dtype());
-      DataType index = arg(0).dtype();
-      int steps = take(lanes), limit = take(lanes), dst = take(lanes);
-      int base = expr(arg(0)), end = expr(arg(1));
-      DataType vector = index.with_lanes(lanes);
-      emit(Op::kRamp, vector, steps, base, constant(int64_t{1}));
-      emit(Op::kBroadcast, vector, limit, end);
-      emit(Op::kLtInt, vector, dst, steps, limit);
-      return dst;
-    }
+    case Intrinsic::k_get_active_lane_mask:
+      return lane_mask(arg(0), arg(1), lanes_of(e.dtype()));
     case Intrinsic::k_ret:
       emit({.op = Op::kReturn, .a = expr(arg(0))});
       return constant(int64_t{0});

@@ -186,6 +186,25 @@ def test_functions_of_a_module_may_be_given_arrays_that_begin_anywhere() -> None
         kernels["inner"](a, b)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "int8", "uint8"])
+def test_a_mask_of_lanes_does_not_wrap(dtype: str) -> None:
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), base: T.{dtype}, limit: T.{dtype}):
+    mask = T.get_active_lane_mask("boolx8", base, limit)
+    A[T.Ramp(0, 1, 8)] = T.Select(mask, T.Broadcast(1, 8), T.Broadcast(0, 8))
+""")
+    info = np.iinfo(dtype)
+    kernels = [tw.compile(func, target=target) for target in ("interpreter", "native")]
+    ends = [info.min, info.min + 3, info.max - 2, info.max, 0, 1, 5, 20]
+    for base, limit in itertools.product(ends, ends):
+        wanted = [int(base + lane < limit) for lane in range(8)]
+        for kernel in kernels:
+            found = np.zeros(8, "int32")
+            kernel(found, base, limit)
+            assert found.tolist() == wanted, (base, limit)
+
+
 def test_functions_of_a_module_call_each_other() -> None:
     kernels = tw.compile(Calls)
     assert sorted(kernels) == ["first", "second"]

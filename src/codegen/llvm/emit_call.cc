@@ -125,11 +125,8 @@ llvm::Value* FunctionEmitter::emit_intrinsic(const Call& call, Intrinsic intrins
       uint64_t value = static_cast<uint64_t>(*const_int(args[1])) << 32 | static_cast<uint64_t>(*const_int(args[0]));
       return llvm::ConstantInt::get(type_of(call.dtype), value);
     }
-    case Intrinsic::k_get_active_lane_mask: {
-      Value* lanes = emit_ramp({args[0], one(args[0].dtype()), i32(call.dtype.lanes)},
-                               args[0].dtype().with_lanes(call.dtype.lanes));
-      return builder_.CreateICmpULT(lanes, lanes_of(emit(args[1]), call.dtype.lanes));
-    }
+    case Intrinsic::k_get_active_lane_mask:
+      return emit_lane_mask(args[0], args[1], call.dtype.lanes);
     case Intrinsic::k_ret:
       if (!args.empty() && result_) builder_.CreateStore(emit(args[0]), result_);
       return_code(builder_.getInt32(TW_OK));
@@ -176,6 +173,16 @@ llvm::Value* FunctionEmitter::emit_intrinsic(const Call& call, Intrinsic intrins
   }
   if (!args.empty() && args[0].dtype().is_float()) return emit_float_intrinsic(call, intrinsic);
   return emit_integer_intrinsic(call, intrinsic);
+}
+
+/// Lanes i with base + i < limit. The sum may leave the type, the distance to the limit does not.
+llvm::Value* FunctionEmitter::emit_lane_mask(const Expr& base, const Expr& limit, int lanes) {
+  const DataType type = base.dtype(), distances = DataType::uint(std::max<int>(type.bits, 16));  // holds any lane
+  Value *first = emit(base), *end = emit(limit);
+  Value* distance = builder_.CreateZExt(builder_.CreateSub(end, first), type_of(distances));
+  Value* begins = lanes_of(emit_compare(Kind::kLT, type, first, end), lanes);
+  Value* steps = emit_ramp({zero(distances), one(distances), i32(lanes)}, distances.with_lanes(lanes));
+  return builder_.CreateAnd(begins, builder_.CreateICmpULT(steps, lanes_of(distance, lanes)));
 }
 
 llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic intrinsic) {

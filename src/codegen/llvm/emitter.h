@@ -123,6 +123,7 @@ class FunctionEmitter {
   // ---- emit_call.cc
   Value* emit_call(const Ref<Call>& call, bool is_value = true);
   Value* emit_intrinsic(const Call& call, Intrinsic intrinsic);
+  Value* emit_lane_mask(const Expr& base, const Expr& limit, int lanes);
   Value* emit_float_intrinsic(const Call& call, Intrinsic intrinsic);
   Value* emit_integer_intrinsic(const Call& call, Intrinsic intrinsic);
   Value* emit_libm(const std::string& name, DataType type, const std::vector<Value*>& args);
