@@ -74,7 +74,9 @@ struct node_caster {
     }
     if constexpr (TypeNames) {
       if (!node.defined() && PyUnicode_Check(source.ptr())) {
-        if (auto type = tilewright::DataType::parse(PyUnicode_AsUTF8(source.ptr()))) {
+        const char* name = PyUnicode_AsUTF8(source.ptr());
+        if (!name) PyErr_Clear();  // halves of characters (lone surrogates)
+        if (auto type = tilewright::DataType::parse(name ? name : "")) {
           node = tilewright::make<tilewright::PrimType>({*type});
         }
       }

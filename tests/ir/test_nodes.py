@@ -193,3 +193,10 @@ def test_calls_with_another_number_of_arguments_are_printed_and_refused(count):
             if arity not in (-1, count):
                 with pytest.raises(tw.ScriptError, match=f"T.{name} takes {arity} arguments, not {count}"):
                     ir.verify(ir.PrimFunc([x], {}, None, {}, ir.Evaluate(call)), "scheduled")
+
+
+def test_names_of_types_that_are_no_text():
+    """Halves of characters (lone surrogates) have no bytes."""
+    for build in (ir.PrimType, lambda name: ir.PointerType(name, "global"), lambda name: ir.Var("x", name)):
+        with pytest.raises(tw.ArgumentError):
+            build("\ud800")
