@@ -1,4 +1,5 @@
 // Rules, which turn a schedule into others, block by block.
+#include <fmt/format.h>
 #include <nanobind/stl/map.h>
 
 #include "python/part.h"
@@ -58,6 +59,12 @@ nb::list apply_rule(const ScheduleRule& rule, const SchedulePtr& schedule, const
 
 /// ReuseType("must", [4], "shared").
 search::ReuseType reuse_of(nb::handle object) {
+  for (const char* part : {"req", "levels", "scope"}) {
+    if (nb::hasattr(object, part)) continue;
+    fail(argument_error("multi_level_tiling/reuse",
+                        fmt::format("a '{}' was given where a ReuseType was expected", class_name(object)),
+                        "write ReuseType(\"must\", [4], \"shared\"), or None for no copy"));
+  }
   search::ReuseType reuse;
   reuse.requirement = unwrap(search::ReuseType::parse(nb::cast<std::string>(object.attr("req"))));
   reuse.levels = nb::cast<std::vector<int64_t>>(object.attr("levels"));

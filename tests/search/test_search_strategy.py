@@ -223,6 +223,15 @@ def test_a_strategy_that_fails_says_so_as_it_did():
         context_of(Broken())
 
 
+def test_a_strategy_that_was_not_initialized():
+    with pytest.raises(tw.ArgumentError) as error:
+        ms.ReplayFunc().pre_tuning(8, 4, [tw.Schedule(workloads.matmul(8, 12, 6))])
+    assert error.value.code == "search/no-space"
+    with pytest.raises(tw.ArgumentError) as error:
+        ms.EvolutionarySearch().sample_init_population(4)
+    assert error.value.code == "search/not-started"
+
+
 def test_a_search_begins_and_ends_once():
     context = context_of(ms.ReplayTrace())
     for early in (context.generate_measure_candidates, context.post_tuning):

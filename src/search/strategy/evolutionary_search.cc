@@ -192,6 +192,7 @@ Result<std::optional<Schedule>> EvolutionarySearch::sample_point(Random random) 
 }
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::sample_init_population(size_t count) {
+  TW_RETURN_IF_ERROR(progress_.check());
   const ScopedTimer timer(seconds_, "EvoSearch/SampleInitPopulation");
   Population population;
   int64_t failed_batches = 0;

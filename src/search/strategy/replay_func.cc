@@ -6,13 +6,15 @@ namespace {
 /// Refused points in a row that leave a place in the batch empty.
 constexpr int kMaxFailures = 1000;
 
+Status no_space() {
+  return argument_error("search/no-space", "ReplayFunc runs the space generator of a program, and lacks one of them",
+                        "give the TuneContext a module and a space_generator");
+}
+
 }  // namespace
 
 Status ReplayFunc::initialize(const TuneContext& context) {
-  if (!context.space_generator || !context.module.defined()) {
-    return argument_error("search/no-space", "ReplayFunc runs the space generator of a program, and lacks one of them",
-                          "give the TuneContext a module and a space_generator");
-  }
+  if (!context.space_generator || !context.module.defined()) return no_space();
   generator_ = context.space_generator;
   module_ = context.module;
   args_ = args_of(module_);
@@ -21,6 +23,7 @@ Status ReplayFunc::initialize(const TuneContext& context) {
 }
 
 Status ReplayFunc::pre_tuning(TuningPlan plan) {
+  if (!generator_) return no_space();  // without initialize()
   TW_RETURN_IF_ERROR(progress_.start(plan));
   refusals_.clear();
   return Ok{};

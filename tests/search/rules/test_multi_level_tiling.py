@@ -119,6 +119,7 @@ def test_a_filter_asks_for_more() -> None:
         ({"structure": "SS"}, "multi_level_tiling/structure"),
         ({"structure": "SRS", "reuse_write": ms.ReuseType("must", [4], "local")}, "multi_level_tiling/levels"),
         ({"structure": "SRS", "reuse_read": ms.ReuseType("may", [1], "local")}, "multi_level_tiling/read-reuse"),
+        ({"structure": "SRS", "reuse_read": ("may", [1], "local")}, "multi_level_tiling/reuse"),
     ],
 )
 def test_refusals(arguments: dict[str, Any], code: str) -> None:
