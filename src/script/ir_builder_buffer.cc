@@ -258,6 +258,8 @@ Ref<Buffer> buffer_at(const Ref<Var>& data) {
 
 void replace_parameter(const Ref<Buffer>& buffer, const Ref<Buffer>& by) {
   auto* function = IRBuilder::require("T.preflattened_buffer").find<PrimFuncFrame>();
+  if (function == nullptr)
+    refuse("builder/place", "T.preflattened_buffer belongs inside T.prim_func", "it describes a parameter");
   for (auto& [param, known] : function->buffer_map) {
     if (known == buffer) {
       known = by;

@@ -7,6 +7,8 @@ import pytest
 import tvm
 from tvm.script import tir as T
 
+import tilewright as tw
+
 
 def run(func: tvm.tir.PrimFunc, *arguments: np.ndarray) -> None:
     tvm.tir.analysis.verify_well_formed(func)
@@ -76,6 +78,13 @@ def test_elements(func: tvm.tir.PrimFunc) -> None:
     a, c = np.arange(16, dtype="float32").reshape(4, 4), np.zeros((4, 4), "float32")
     run(func, a, c)
     np.testing.assert_array_equal(c, a + 1)
+
+
+def test_a_parameter_is_described_inside_of_its_function() -> None:
+    A = tvm.tir.decl_buffer((16,), "float32")
+    with tvm.script.ir_builder.IRBuilder(), pytest.raises(tw.ScriptError) as error:
+        T.preflattened_buffer(A, [4, 4], dtype="float32")
+    assert error.value.code == "builder/place"
 
 
 def test_elements_that_a_predicate_guards() -> None:
