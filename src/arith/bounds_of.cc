@@ -161,7 +161,9 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
       const Expr& value = e.as<Cast>()->value;
       if (!value.dtype().is_integral()) return whole;
       ConstIntBound range = bound(value);
-      return range.within(whole) ? range : whole;
+      // Numbers of uint64 from 2^63 on, which an end cannot say, become negative ones.
+      const bool may_be_huge = value.dtype().is_uint() && value.dtype().bits == 64 && !range.has_max();
+      return range.within(whole) && !(may_be_huge && type.is_int()) ? range : whole;
     }
     case Kind::kCall:
       return call_bound(*e.as<Call>(), e);
@@ -200,7 +202,9 @@ ConstIntBound Engine::call_bound(const Call& call, const Expr& e) {
     case Intrinsic::k_clz: {
       ConstIntBound value = bound(arg(0));
       const int bits = arg(0).dtype().bits;
-      if (value.min_value < 0) return {0, bits};
+      // An open end of uint64 holds numbers whose first bit is set.
+      const bool may_be_huge = arg(0).dtype().is_uint() && !value.has_max();
+      if (value.min_value < 0 || may_be_huge) return {0, bits};
       auto zeros = [&](int64_t of) { return std::countl_zero(static_cast<uint64_t>(of)) - (64 - bits); };
       return {zeros(value.max_value), zeros(value.min_value)};
     }

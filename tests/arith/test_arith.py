@@ -211,6 +211,16 @@ def test_what_a_select_loads_has_its_place_whatever_the_condition_says():
     assert "i % 2" not in str(analyzer.simplify(T.if_then_else(i <= 2, 0, loaded)))
 
 
+def test_bounds_of_what_was_uint64():
+    x = ir.Var("x", "uint64")
+    analyzer = arith.Analyzer()
+    assert analyzer.const_int_bound(T.Cast("int64", x)).min_value == -math.inf
+    assert analyzer.const_int_bound(T.clz(x)).min_value == 0
+    analyzer.bind(x, ir.Range(T.uint64(0), T.uint64(9)))
+    assert analyzer.const_int_bound(T.Cast("int64", x)).max_value == 8
+    assert analyzer.const_int_bound(T.clz(x)).min_value == 60
+
+
 def test_a_guard_stays_in_front_of_what_it_guards():
     n, m, x = (ir.Var(name, "int32") for name in ("n", "m", "x"))
     analyzer = arith.Analyzer()

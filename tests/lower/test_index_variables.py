@@ -142,6 +142,30 @@ def main(P: T.Buffer((5,), "int32"), A: T.Buffer((64,), "float32"), B: T.Buffer(
 
 
 @pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ('T.Cast("int64", x) < T.int64(0)', [1, 0, 1, 0]),
+        ("T.clz(x) == 0", [1, 0, 1, 0]),
+        ('T.Cast("int64", x // T.uint64(1)) < T.int64(5)', [1, 1, 1, 0]),
+    ],
+)
+def test_numbers_of_uint64_beyond_int64_are_negative_as_int64(condition, holds):
+    kernel = tw.compile(
+        script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4,), "uint64"), B: T.Buffer((4,), "int32")):
+    for i in range(4):
+        x: T.uint64 = A[i]
+        if {condition}:
+            B[i] = 1
+""")
+    )
+    found = np.zeros(4, "int32")
+    kernel(np.array([2**63 + 5, 1, 2**64 - 1, 2**63 - 1], "uint64"), found)
+    assert found.tolist() == holds
+
+
+@pytest.mark.parametrize(
     ("loop", "dtype", "first"), [("int32", "int16", 2**31 - 21), ("int64", "int32", 2**63 - 21), ("int32", "int8", 126)]
 )
 def test_loop_variables_wrap_in_smaller_types(loop, dtype, first):
