@@ -40,7 +40,7 @@ int64_t div_ends(int64_t a, int64_t b) {
 ConstIntBound corners(const ConstIntBound& a, const ConstIntBound& b, int64_t (*op)(int64_t, int64_t)) {
   int64_t values[] = {op(a.min_value, b.min_value), op(a.min_value, b.max_value), op(a.max_value, b.min_value),
                       op(a.max_value, b.max_value)};
-  return {*std::min_element(values, values + 4), *std::max_element(values, values + 4)};
+  return ConstIntBound::between(*std::min_element(values, values + 4), *std::max_element(values, values + 4));
 }
 
 int64_t negate_end(int64_t end) { return -end; }
@@ -54,7 +54,8 @@ ConstIntBound ConstIntBound::of_type(DataType type) {
 }
 
 ConstIntBound operator+(const ConstIntBound& a, const ConstIntBound& b) {
-  return {add_ends(a.min_value, b.min_value, kNegInf), add_ends(a.max_value, b.max_value, kPosInf)};
+  return ConstIntBound::between(add_ends(a.min_value, b.min_value, kNegInf),
+                                add_ends(a.max_value, b.max_value, kPosInf));
 }
 ConstIntBound operator-(const ConstIntBound& a) { return {negate_end(a.max_value), negate_end(a.min_value)}; }
 ConstIntBound operator-(const ConstIntBound& a, const ConstIntBound& b) { return a + -b; }

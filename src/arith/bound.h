@@ -13,7 +13,8 @@ namespace tilewright::arith {
 using tilewright::floor_div;
 using tilewright::floor_mod;
 
-/// Every value v satisfies min_value <= v <= max_value. kPosInf and kNegInf stand for "not known".
+/// Every value v satisfies min_value <= v <= max_value. kPosInf and kNegInf stand for "not known": the former is never
+/// a lower end, the latter never an upper one, since dividing such an end would leave it where it is.
 struct ConstIntBound {
   static constexpr int64_t kPosInf = std::numeric_limits<int64_t>::max();
   static constexpr int64_t kNegInf = -kPosInf;
@@ -22,9 +23,10 @@ struct ConstIntBound {
   int64_t max_value = kPosInf;
 
   static ConstIntBound everything() { return {}; }
-  static ConstIntBound single(int64_t value) {
-    if (value < kNegInf) value = kNegInf;
-    return {value, value};
+  static ConstIntBound single(int64_t value) { return between(value, value); }
+  /// From `low` to `high`, as far as ends can say it.
+  static ConstIntBound between(int64_t low, int64_t high) {
+    return {std::clamp(low, kNegInf, kPosInf - 1), std::max(high, kNegInf + 1)};
   }
   /// The values of an integer type; open where the type is wider than an end can say.
   static ConstIntBound of_type(DataType type);

@@ -85,6 +85,11 @@ ConstIntBound Engine::bound(const Expr& e) {
 
 namespace {
 
+/// Whether the sum is not the expression itself: -1 * x - 4 may be a number of its type where -1 * x is none.
+bool is_taken_apart(const Linear& sum, const Expr& e) {
+  return sum.terms.size() > 1 || (sum.terms.size() == 1 && !(sum.terms[0].atom == e));
+}
+
 int64_t constant_lanes(const Expr& lanes) {
   const IntImm* n = lanes.as<IntImm>();
   return n ? n->value : ConstIntBound::kPosInf;
@@ -118,13 +123,13 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
     case Kind::kAdd:
       if (is_index(type) && !wraps(e)) {
         Linear sum = flat(e);
-        if (sum.terms.size() > 1) return result_of(bound(sum));
+        if (is_taken_apart(sum, e)) return result_of(bound(sum));
       }
       return result_of(bound(e.as<Add>()->a) + bound(e.as<Add>()->b));
     case Kind::kSub:
       if (is_index(type) && !wraps(e)) {
         Linear sum = flat(e);
-        if (sum.terms.size() > 1) return result_of(bound(sum));
+        if (is_taken_apart(sum, e)) return result_of(bound(sum));
       }
       return result_of(bound(e.as<Sub>()->a) - bound(e.as<Sub>()->b));
     case Kind::kMul: {

@@ -135,8 +135,8 @@ void Engine::bind(const Ref<Var>& var, const Expr& from, const Expr& count_of) {
     return;
   }
   const IntImm *first = min.as<IntImm>(), *count = extent.as<IntImm>();
-  if (int64_t last = 0; first && count && add_fits(first->value, count->value - 1, &last)) {
-    ConstIntBound inside{first->value, last};
+  if (int64_t last = 0; first && count && sub_fits(count->value, 1, &last) && add_fits(first->value, last, &last)) {
+    ConstIntBound inside = ConstIntBound::between(first->value, last);
     if (inside.is_empty()) return;  // code that never runs: nothing to rely on
     info.bound = intersect(info.bound, inside);
     has_values_ |= info.bound.is_single();
@@ -285,9 +285,9 @@ void Engine::learn_ge0(Linear linear) {
   // terms >= -constant, or with the other sign: key <= constant.
   ConstIntBound range;
   if (sign > 0) {
-    range.min_value = -linear.constant;
+    range.min_value = ConstIntBound::single(-linear.constant).min_value;
   } else {
-    range.max_value = linear.constant;
+    range.max_value = ConstIntBound::single(linear.constant).max_value;
   }
   // An interval that leaves nothing would make everything provable: such code never runs, so rely on nothing.
   if (linear.terms.size() == 1) {

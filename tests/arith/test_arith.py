@@ -221,6 +221,18 @@ def test_bounds_of_what_was_uint64():
     assert analyzer.const_int_bound(T.clz(x)).min_value == 60
 
 
+def test_an_open_end_is_on_its_own_side():
+    """The largest number of int64 stands for an end that is not known; as a lower end it would stay one if divided."""
+    analyzer = arith.Analyzer()
+    n = ir.Var("n", "int64")
+    analyzer.bind(n, ir.Range(T.int64(1), T.int64(9)))
+    bound = analyzer.const_int_bound(T.max_value("int64") // n)
+    assert bound.min_value <= (2**63 - 1) // 9 and bound.max_value >= 2**63 - 1
+    least = ir.Var("least", "int64")
+    analyzer.bind(least, ir.Range(T.min_value("int64"), T.int64(2)))
+    assert analyzer.const_int_bound(T.shift_right(least, T.int64(32))).max_value >= -(2**31)
+
+
 def test_a_guard_stays_in_front_of_what_it_guards():
     n, m, x = (ir.Var(name, "int32") for name in ("n", "m", "x"))
     analyzer = arith.Analyzer()

@@ -165,6 +165,23 @@ def main(A: T.Buffer((4,), "uint64"), B: T.Buffer((4,), "int32")):
     assert found.tolist() == holds
 
 
+def test_quotients_of_the_largest_and_the_smallest_number_are_smaller():
+    kernel = tw.compile(
+        script.from_source("""
+@T.prim_func
+def main(B: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    for i in range(4):
+        if T.int64(9223372036854775807) // (T.Cast("int64", i) + T.int64(1)) < T.int64(5000000000000000000):
+            B[i] = 1
+        if T.shift_right(T.min_value("int64"), T.Cast("int64", i)) > T.int64(-5000000000000000000):
+            C[i] = 1
+""")
+    )
+    halves, shifts = np.zeros((2, 4), "int32")
+    kernel(halves, shifts)
+    assert halves.tolist() == shifts.tolist() == [0, 1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("loop", "dtype", "first"), [("int32", "int16", 2**31 - 21), ("int64", "int32", 2**63 - 21), ("int32", "int8", 126)]
 )
