@@ -208,7 +208,7 @@ Expr Engine::narrowed(const Expr& e, DataType type) {
   auto [a, b] = binary_operands(e);
   if (!a || !b || !is_index(a->dtype())) return {};
   Expr x = narrowed(*a, type), y = x.defined() ? narrowed(*b, type) : Expr();
-  return y.defined() ? binary(e.kind(), x, y) : Expr();
+  return y.defined() ? as_written(e.kind(), x, y) : Expr();
 }
 
 Expr Engine::simplify_cast(const Expr& e) {

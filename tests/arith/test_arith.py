@@ -246,6 +246,14 @@ def test_a_guard_stays_in_front_of_what_it_guards():
         assert str(analyzer.simplify(condition)) == text
 
 
+def test_a_division_by_zero_stays_in_a_smaller_type():
+    x = ir.Var("x", "int64")
+    analyzer = arith.Analyzer()
+    analyzer.bind(x, ir.Range(0, 10))
+    for node in (T.FloorDiv, T.FloorMod, T.Div, T.Mod):
+        assert "0)" in str(analyzer.simplify(T.Cast("int32", node(x, ir.const(0, "int64")))))
+
+
 def test_digits_that_overlap_do_not_divide():
     i, j = VARS["i"], VARS["j"]
     inputs = {i: ir.Range(0, 4), j: ir.Range(0, 3)}
