@@ -35,7 +35,12 @@ class ConstraintScope {
     if (!mark_) mark_ = analyzer_.engine().enter(condition_);
   }
   void exit() {
-    if (mark_) analyzer_.engine().leave(*mark_);
+    if (!mark_) return;
+    if (!analyzer_.engine().is_innermost(*mark_)) {
+      throw Exception(argument_error("arith/scope-order", "a condition ends while a later one still holds",
+                                     "leave constraint scopes in the opposite order, as with statements do"));
+    }
+    analyzer_.engine().leave(*mark_);
     mark_.reset();
   }
 
@@ -50,7 +55,7 @@ IntSet set_from_python(nb::handle value) {
   Ref<Range> range;
   if (nb::try_cast(value, range) && range.defined()) return IntSet::of_range(range);
   throw Exception(
-      argument_error("arguments/types", "a domain is a Range or an IntervalSet", "write tw.ir.Range(begin, end)"));
+      argument_error("arguments/types", "a domain is a Range or an IntervalSet", "write tw.ir.Range(min, extent)"));
 }
 
 arith::Domains domains_from_python(const nb::dict& domains) {
@@ -128,7 +133,7 @@ void bind_analyzer(nb::module_& m) {
             if (value.is<Range>()) return self.bind(var, value.borrow<Range>());
             if (value.sort() != Sort::kExpr)
               throw Exception(argument_error("arguments/types", "a variable is bound to a Range or an expression",
-                                             "write tw.ir.Range(begin, end)"));
+                                             "write tw.ir.Range(min, extent)"));
             self.bind(var, Expr(value));
           },
           "var"_a, "value"_a, "From now on the variable is in the Range, or stands for the expression.")

@@ -261,3 +261,18 @@ def test_digits_that_overlap_do_not_divide():
         assert arith.subspace_divide([unchecked], inputs, [j], check_level="nocheck") is None
     (division,) = arith.subspace_divide([i * 3 + j], inputs, [j], check_level="nocheck").indices
     assert int(division.inner_extent) == 3
+
+
+def test_constraint_scopes_end_in_the_opposite_order():
+    n = ir.Var("n", "int32")
+    analyzer = arith.Analyzer()
+    outer, inner = analyzer.constraint_scope(n > 3), analyzer.constraint_scope(n < 5)
+    outer.__enter__()
+    inner.__enter__()
+    with pytest.raises(tw.ArgumentError) as error:
+        outer.__exit__(None, None, None)
+    assert error.value.code == "arith/scope-order"
+    assert analyzer.can_prove(n == 4)
+    inner.__exit__(None, None, None)
+    outer.__exit__(None, None, None)
+    assert not analyzer.can_prove(n > 3)
