@@ -1,5 +1,8 @@
 """Devices and arrays on them under the names of TVM."""
 
+import numpy as np
+import pytest
+
 
 def test_arrays_on_devices(python):
     assert python("""
@@ -63,3 +66,31 @@ def test_tests_for_devices_run_where_these_are(monkeypatch):
     assert tvm.testing.device_enabled(tvm.target.Target("cuda -arch=sm_80")) and not tvm.testing.device_enabled("rocm")
     assert skips(tvm.testing.requires_cuda) == [False]
     assert tvm.testing.requires_cuda(body) is body
+
+
+def test_names_and_numbers_of_devices():
+    import tvm
+
+    assert [str(tvm.device(*args)) for args in ((1,), (2, 3), ("cuda:1",), ("llvm -mcpu=haswell",))] == [
+        *("cpu(0)", "cuda(3)", "cuda(1)", "cpu(0)")
+    ]
+    for args in ((99,), ("nobody",), ("cpu", "a")):
+        with pytest.raises(ValueError, match="device"):
+            tvm.device(*args)
+    assert str(tvm.nd.device("cpu")) == str(tvm.nd.cpu()) == str(tvm.runtime.ndarray.cpu())
+
+
+def test_arrays_of_other_libraries_and_types():
+    import tvm
+
+    given = np.arange(3)
+    view = tvm.nd.from_dlpack(given)
+    given[0] = 7
+    assert isinstance(view, tvm.nd.NDArray) and list(view) == [7, 1, 2]
+    assert tvm.nd.empty((2,), "bfloat16").dtype.name == "bfloat16" and tvm.nd.empty([2, 3]).shape == (2, 3)
+    assert "dltensor" in repr(view.to_dlpack())
+    assert tvm.nd.array([1, 2], tvm.cpu(), None).copyto(tvm.cpu(), mem_scope="global").sum() == 3
+    with pytest.raises(ValueError, match=r"'global\.texture'"):
+        tvm.nd.empty((2,), mem_scope="global.texture")
+    with pytest.raises(AttributeError, match="__dlpack__"):
+        tvm.nd.from_dlpack([1, 2])

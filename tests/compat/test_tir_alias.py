@@ -646,3 +646,13 @@ def test_operations_are_counted_as_tvm_does():
     assert flops(tvm.IRModule({"main": known, "kinds": kinds})) == 5 + flops(kinds.body)
     with pytest.raises(TypeError, match="not of a IntImm"):
         flops(tir.const(1))
+
+
+def test_programs_that_are_not_well_formed():
+    loop = tir.For(tir.Var("i", "int32"), 0, 4, tir.ForKind.SERIAL, tir.Evaluate(tir.Var("j", "int32")))
+    func = tir.PrimFunc([], loop)
+    assert not tvm.tir.analysis.verify_well_formed(func, assert_mode=False)
+    with pytest.raises(ValueError, match="'j'") as raised:
+        tvm.tir.analysis.verify_well_formed(func)
+    assert isinstance(raised.value, tvm.error.DiagnosticError)
+    assert tvm.tir.analysis.verify_well_formed(double)

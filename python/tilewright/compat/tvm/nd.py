@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tilewright.compat.tvm.runtime.devices import cpu, cuda, device, opencl
-from tilewright.compat.tvm.runtime.ndarray import NDArray, array, empty
+from tilewright.compat.tvm.runtime.ndarray import NDArray, array, cpu, cuda, device, empty, from_dlpack, opencl
 
-__all__ = ["NDArray", "array", "cpu", "cuda", "device", "empty", "opencl"]
+__all__ = ["NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl"]

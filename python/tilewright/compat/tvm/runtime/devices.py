@@ -43,9 +43,12 @@ def opencl(dev_id: int = 0) -> Device:
     return _seen(devices.opencl(dev_id))
 
 
-def device(dev: str, dev_id: int = 0) -> Device:
-    """The device of that kind."""
+def device(dev: str | int, dev_id: int = 0) -> Device:
+    """The device of that kind: by its name, that of a target, or the number of the kind in DLPack."""
+    if not isinstance(dev_id, int):
+        raise ValueError(f"Invalid device id: {dev_id}")
+    kinds = {devices.device(kind).device_type: kind for kind in ("cpu", "cuda", "opencl")}
     try:
-        return _seen(devices.device(dev, dev_id))
+        return _seen(devices.device(kinds.get(dev, str(dev)) if isinstance(dev, int) else dev, dev_id))
     except ArgumentError:
         raise ValueError(f"Tilewright has no device {dev!r} yet") from None

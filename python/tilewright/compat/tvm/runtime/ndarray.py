@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.runtime.devices import Device, cpu
+from tilewright.compat.tvm.runtime.devices import Device, cpu, cuda, device, opencl
 from tilewright.kernel import device as devices
 from tilewright.kernel.device import DeviceArray
+from tilewright.support.numpy_dtype import numpy_dtype
 
 __getattr__ = missing("tvm.nd")
 
-__all__ = ["NDArray", "array", "empty"]
+__all__ = ["NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl"]
 
 
 class NDArray(np.ndarray[Any, Any]):
@@ -39,9 +40,14 @@ class NDArray(np.ndarray[Any, Any]):
         self[...] = source_array
         return self
 
-    def copyto(self, target: Any) -> Any:
+    def copyto(self, target: Any, mem_scope: str | None = None) -> Any:
         """The elements in another array, or in a new one on a device."""
+        _check_scope(mem_scope)
         return array(self, target) if isinstance(target, devices.Device) else target.copyfrom(self)
+
+    def to_dlpack(self) -> Any:
+        """A view of the array for another library."""
+        return self.__dlpack__()
 
 
 class DeviceArrayAsTVM(DeviceArray):
@@ -61,8 +67,9 @@ class DeviceArrayAsTVM(DeviceArray):
         """A copy as a NumPy array."""
         return self.numpy()
 
-    def copyto(self, target: Any) -> Any:
+    def copyto(self, target: Any, mem_scope: str | None = None) -> Any:
         """The elements in another array, or in a new one on a device."""
+        _check_scope(mem_scope)
         return array(self, target) if isinstance(target, devices.Device) else super().copyto(target)
 
 
@@ -71,17 +78,34 @@ def _check(device: devices.Device) -> None:
         raise ValueError(f"Tilewright has no memory on {device} yet")
 
 
-def array(arr: Any, device: devices.Device | None = None) -> Any:
+def _check_scope(mem_scope: str | None) -> None:
+    if mem_scope not in (None, "", "global"):
+        raise ValueError(f"Tilewright has no arrays in the memory {mem_scope!r} yet")
+
+
+def from_dlpack(dltensor: Any) -> NDArray:
+    """A view of an array of the processor, without a copy."""
+    if not hasattr(dltensor, "__dlpack__"):
+        raise AttributeError("Required attribute __dlpack__ not found")
+    return np.from_dlpack(dltensor).view(NDArray)
+
+
+def array(arr: Any, device: devices.Device | None = None, mem_scope: str | None = None) -> Any:
     """A copy of the array."""
+    _check_scope(mem_scope)
     if device is None or device.kind == "cpu":
         return np.array(arr).view(NDArray)
     return empty(np.shape(arr), getattr(arr, "dtype", np.asarray(arr).dtype), device).copyfrom(arr)
 
 
-def empty(shape: Any, dtype: Any = "float32", device: devices.Device | None = None) -> Any:
+def empty(
+    shape: Any, dtype: Any = "float32", device: devices.Device | None = None, mem_scope: str | None = None
+) -> Any:
     """An array whose elements are not set."""
+    _check_scope(mem_scope)
+    dtype = numpy_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
     if device is None or device.kind == "cpu":
         return np.empty(shape, dtype).view(NDArray)
     _check(device)
     extents = [int(extent) for extent in np.atleast_1d(np.asarray(shape, dtype="int64"))]
-    return DeviceArrayAsTVM(device.device_type, device.device_id, np.dtype(dtype).name, extents, False)
+    return DeviceArrayAsTVM(device.device_type, device.device_id, dtype.name, extents, False)

@@ -37,14 +37,23 @@ def expr_deep_equal(lhs: Any, rhs: Any) -> bool:
     return _core.structural_equal(lhs, rhs)
 
 
+class IllFormedError(ScriptError, ValueError):
+    """A program is not well formed."""
+
+
 def verify_well_formed(obj: Any, assert_mode: bool = True) -> bool:
-    """Whether a program is well formed; with `assert_mode` raises where it is not."""
+    """Whether a program is well formed; with `assert_mode` raises where it is not.
+
+    Raises:
+        tilewright.ScriptError: it is not, which is a ValueError, too.
+    """
     try:
         _core.verify(obj)
-    except ScriptError:
-        if assert_mode:
-            raise
-        return False
+    except ScriptError as error:
+        if not assert_mode:
+            return False
+        error.__class__ = IllFormedError
+        raise
     return True
 
 
