@@ -280,3 +280,59 @@ def test_statements_without_a_part() -> None:
         d.AssignDoc(pair, x, annotation=x)
     with pytest.raises(ValueError, match="in one of its branches"):
         d.IfDoc(x, [], [])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1.0"),
+        (-2.0, "-2.0"),
+        (1e20, "100000000000000000000.0"),
+        (0.5, "0.5"),
+        (float("-inf"), '"-inf"'),
+        ("a\tb\x01", '"a\\tb\\x01"'),
+        ("\x7f'\"", '"\\x7F\'\\""'),
+        (True, "True"),
+        (None, "None"),
+    ],
+)
+def test_literals(value: Any, text: str) -> None:
+    assert to_python_script(d.LiteralDoc(value)) == text
+
+
+def test_several_values_stand_without_parentheses() -> None:
+    names = [d.IdDoc("a"), d.IdDoc("b")]
+    assert to_python_script(d.AssignDoc(d.TupleDoc(names), d.TupleDoc(names))) == "a, b = a, b"
+    assert to_python_script(d.AssignDoc(d.IdDoc("x"), d.TupleDoc(names[:1]))) == "x = (a,)"
+
+
+def test_blank_lines_and_doc_strings() -> None:
+    body = [d.ExprStmtDoc(d.IdDoc("a"))]
+    function = d.FunctionDoc(d.IdDoc("f"), [], [], None, body)
+    text = to_python_script(d.StmtBlockDoc([d.ClassDoc(d.IdDoc("C"), [], [function, function]), *body]))
+    assert text == "class C:\n    def f():\n        a\n\n    def f():\n        a\n\na"
+    assert to_python_script(d.StmtBlockDoc([d.ClassDoc(d.IdDoc("C"), [], body), *body])) == "class C:\n    a\na"
+    assert to_python_script(d.DocStringDoc("one\n\ntwo\n")) == '"""\none\n\ntwo\n"""'
+    assert to_python_script(d.CommentDoc("one\n")) == "# one"
+
+
+def test_neither_comments_nor_indentation_are_underlined() -> None:
+    inner = d.AssignDoc(d.IdDoc("x"), d.LiteralDoc(1))
+    inner.comment = "here"
+    loop = d.ForDoc(d.IdDoc("i"), d.IdDoc("n"), [inner])
+    loop.comment = "a loop"
+    loop.source_paths = [ROOT]
+    assert to_python_script(loop, path_to_underline=[ROOT]).splitlines() == [
+        "# a loop",
+        "for i in n:",
+        "^^^^^^^^^^^",
+        "    x = 1  # here",
+        "    ^^^^^",
+    ]
+
+
+def test_what_has_no_letters_gets_one_mark() -> None:
+    empty, name = d.IdDoc("\x01"), d.IdDoc("abc")
+    empty.source_paths = [ROOT.attr("a")]
+    text = to_python_script(d.CallDoc(d.IdDoc("f"), empty, name), path_to_underline=[ROOT.attr("a")])
+    assert text == "f(\x01, abc)\n  ^"

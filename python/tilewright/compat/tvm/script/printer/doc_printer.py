@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,7 +31,9 @@ _BINDING = {kind: level for level, kinds in enumerate(_LEVELS, start=1) for kind
 _TOKEN = {kind: token for kinds in _LEVELS for kind, token in kinds.items()}
 _LAMBDA, _UNARY, _ATOM = 0, _BINDING[Kind.USub], len(_LEVELS) + 1
 
-_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_ESCAPES = {ord("\n"): "\\n", ord("\t"): "\\t", ord("\r"): "\\r", ord('"'): '\\"', ord("\\"): "\\\\"}
+#: Bytes that are printed as they are.
+_PRINTABLE = range(ord(" "), ord("~") + 1)
 
 #: a gap of fewer lines between two excerpts is shown rather than said to be skipped
 _LEAST_GAP = 2
@@ -42,14 +45,21 @@ def _binding(expr: ExprDoc) -> int:
     return _LAMBDA if isinstance(expr, docs.LambdaDoc) else _ATOM
 
 
+Span = tuple[int, int]
+
+
 class _Printer:
     def __init__(self, indent_spaces: int, paths: Sequence[Any]) -> None:
         self.text = ""
         self.indent = ""
         self.step = " " * indent_spaces
         self.paths = paths
+        #: where lines begin: only those that line() has begun
+        self.starts = [0]
+        #: what no line of ^ marks: ends of lines, what lines are indented by, and comments
+        self.unmarked: list[Span] = []
         #: for each path the longest prefix of it that was printed, and where
-        self.found: list[tuple[int, list[tuple[int, int]]]] = [(0, []) for _ in paths]
+        self.found: list[tuple[int, list[Span]]] = [(0, []) for _ in paths]
 
     def print(self, doc: Doc) -> None:
         start = len(self.text)
@@ -70,7 +80,16 @@ class _Printer:
             self.found[number] = (length, [*spans, span] if length == longest else [span])
 
     def line(self, text: str = "") -> None:
-        self.text += f"\n{self.indent}{text}"
+        start = len(self.text)
+        self.text += f"\n{self.indent}"
+        self.starts.append(start + 1)
+        self.unmarked.append((start, len(self.text)))
+        self.text += text
+
+    def add_unmarked(self, text: str) -> None:
+        """Add text that no line of ^ marks."""
+        self.unmarked.append((len(self.text), len(self.text) + len(text)))
+        self.text += text
 
     def joined(self, parts: Sequence[Doc]) -> None:
         for number, part in enumerate(parts):
@@ -98,7 +117,7 @@ class _Printer:
             return
         if "\n" in stmt.comment:
             raise ValueError(f"the comment string of {type(stmt).__name__} cannot have newline.")
-        self.text += f"  # {stmt.comment}"
+        self.add_unmarked(f"  # {stmt.comment}")
 
     def comment_before(self, stmt: StmtDoc) -> None:
         if stmt.comment is not None:
@@ -106,22 +125,30 @@ class _Printer:
             self.line()
 
     def comment_lines(self, comment: str) -> None:
-        for number, text in enumerate(comment.split("\n")):
+        start = len(self.text)
+        for number, text in enumerate(_lines(comment)):
             if number:
                 self.line()
             self.text += f"# {text}"
+        self.unmarked.append((start, len(self.text)))
 
-    def comment_inside(self, stmt: StmtDoc) -> None:
-        if stmt.comment is None:
-            return
-        outer, self.indent = self.indent, self.indent + self.step
-        self.line('"""')
-        for text in stmt.comment.split("\n"):
+    def doc_string(self, comment: str) -> None:
+        start = len(self.text)
+        self.text += '"""'
+        for text in _lines(comment):
             if text:
                 self.line(text)
             else:
                 self.text += "\n"
         self.line('"""')
+        self.unmarked.append((start, len(self.text)))
+
+    def comment_inside(self, stmt: StmtDoc) -> None:
+        if stmt.comment is None:
+            return
+        outer, self.indent = self.indent, self.indent + self.step
+        self.line()
+        self.doc_string(stmt.comment)
         self.indent = outer
 
     def decorators(self, decorators: Sequence[ExprDoc]) -> None:
@@ -131,12 +158,23 @@ class _Printer:
             self.line()
 
 
+def _lines(text: str) -> list[str]:
+    """The lines of a text; a break at its end begins no line."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def _literal(out: _Printer, doc: docs.LiteralDoc) -> None:
     value = doc.value
     if isinstance(value, str):
-        out.text += '"' + "".join(_ESCAPES.get(c, c) for c in value) + '"'
+        escaped = (
+            _ESCAPES.get(byte) or (chr(byte) if byte in _PRINTABLE else f"\\x{byte:02X}") for byte in value.encode()
+        )
+        out.text += f'"{"".join(escaped)}"'
+    elif isinstance(value, float) and not math.isfinite(value):
+        out.text += f'"{value}"'
     elif isinstance(value, float):
-        out.text += f"{value:.17g}" if math.isfinite(value) else f'"{value}"'
+        out.text += f"{value:.1f}" if value.is_integer() else f"{value:.17g}"
     else:
         out.text += str(value)
 
@@ -237,7 +275,8 @@ def _slice(out: _Printer, doc: docs.SliceDoc) -> None:
 def _stmts(out: _Printer, doc: docs.StmtBlockDoc) -> None:
     for stmt in doc.stmts:
         out.print(stmt)
-        out.line()
+        if stmt is not doc.stmts[-1]:
+            out.line()
 
 
 def _assign(out: _Printer, doc: docs.AssignDoc) -> None:
@@ -245,10 +284,15 @@ def _assign(out: _Printer, doc: docs.AssignDoc) -> None:
         out.joined(doc.lhs.elements)
     else:
         out.print(doc.lhs)
-    for sign, part in ((": ", doc.annotation), (" = ", doc.rhs)):
-        if part is not None:
-            out.text += sign
-            out.print(part)
+    if doc.annotation is not None:
+        out.text += ": "
+        out.print(doc.annotation)
+    if doc.rhs is not None:
+        out.text += " = "
+        if isinstance(doc.rhs, docs.TupleDoc) and len(doc.rhs.elements) > 1:
+            out.joined(doc.rhs.elements)
+        else:
+            out.print(doc.rhs)
     out.comment_behind(doc)
 
 
@@ -331,7 +375,7 @@ def _function(out: _Printer, doc: docs.FunctionDoc) -> None:
     out.text += ":"
     out.comment_inside(doc)
     out.block(doc.body)
-    out.text += "\n"
+    out.add_unmarked("\n")
 
 
 def _class(out: _Printer, doc: docs.ClassDoc) -> None:
@@ -341,7 +385,6 @@ def _class(out: _Printer, doc: docs.ClassDoc) -> None:
     out.text += ":"
     out.comment_inside(doc)
     out.block(doc.body)
-    out.text += "\n"
 
 
 def _comment(out: _Printer, doc: docs.CommentDoc) -> None:
@@ -351,7 +394,7 @@ def _comment(out: _Printer, doc: docs.CommentDoc) -> None:
 
 def _doc_string(out: _Printer, doc: docs.DocStringDoc) -> None:
     if doc.comment:
-        out.text += f'"""{doc.comment}"""'
+        out.doc_string(doc.comment)
 
 
 _WRITERS: dict[type, Callable[[_Printer, Any], None]] = {
@@ -401,15 +444,20 @@ def to_python_script(
     out = _Printer(indent_spaces, paths)
     out.print(doc)
     text = out.text.rstrip(" ")
-    lines = text.removesuffix("\n").split("\n")
+    text += "" if not text or text.endswith("\n") else "\n"
+    starts = out.starts[:-1] if out.starts[-1] >= len(text) else out.starts
+    lines = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
     context = len(lines) if num_context_lines is None or num_context_lines < 0 else num_context_lines
-    return _excerpts(lines, _merged([span for _, spans in out.found for span in spans]), context, print_line_numbers)
+    spans = _without(_merged([span for _, spans in out.found for span in spans]), _merged(out.unmarked))
+    return _excerpts(lines, starts, spans, context, print_line_numbers).rstrip()
 
 
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """In order, and one where they touch."""
-    merged: list[tuple[int, int]] = []
+def _merged(spans: list[Span]) -> list[Span]:
+    """In order, and one where they touch; empty ones are dropped."""
+    merged: list[Span] = []
     for start, end in sorted(spans):
+        if start == end:
+            continue
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -417,14 +465,23 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _excerpts(lines: list[str], spans: list[tuple[int, int]], context: int, numbers: bool) -> str:
+def _without(spans: list[Span], holes: list[Span]) -> list[Span]:
+    """What is left of merged spans outside of merged holes."""
+    left: list[Span] = []
+    for start, end in spans:
+        for first, last in holes:
+            if first < end and last > start:
+                if start < first:
+                    left.append((start, first))
+                start = last
+        if start < end:
+            left.append((start, end))
+    return left
+
+
+def _excerpts(lines: list[str], starts: list[int], spans: list[Span], context: int, numbers: bool) -> str:
     """The lines with what is underlined, and those around."""
-    underlines = _by_line(lines, spans)
-    shown = [True] * len(lines)
-    if underlines:
-        near = {n for line in underlines for n in range(line - context, line + context + 1)}
-        shown = [n in near for n in range(len(lines))]
-        _show_single_lines(shown)
+    shown = _shown(len(lines), starts, spans, context)
     width = len(str(len(lines))) + 1 if numbers else 0
     out = ""
     skipped = 0
@@ -432,35 +489,49 @@ def _excerpts(lines: list[str], spans: list[tuple[int, int]], context: int, numb
         if not shown[number]:
             skipped += 1
             continue
-        if skipped:
-            out += f"(... {skipped} lines skipped ...)\n"
-            skipped = 0
-        out += f"{number + 1} ".rjust(width) + line + "\n" if numbers else line + "\n"
-        if number in underlines:
-            out += " " * width + underlines[number] + "\n"
-    if skipped:
-        out += f"(... {skipped} lines skipped ...)\n"
-    return out.rstrip()
+        out += f"(... {skipped} lines skipped ...)\n" if skipped else ""
+        skipped = 0
+        out += f"{number + 1} ".rjust(width) + line if numbers else line
+        begin, end = starts[number], starts[number] + len(line)
+        row = _underline(
+            line, [(max(a, begin) - begin, min(b, end) - begin) for a, b in spans if a < end and b > begin]
+        )
+        out += " " * width + row + "\n" if row else ""
+    return out + (f"(... {skipped} lines skipped ...)\n" if skipped else "")
 
 
-def _by_line(lines: list[str], spans: list[tuple[int, int]]) -> dict[int, str]:
-    """For each line with something underlined, the line below it."""
-    marks: dict[int, str] = {}
-    start = 0
-    for number, line in enumerate(lines):
-        row = ""
-        for first, last in spans:
-            # what is empty gets a single ^; a span that ends with this line's break ends with the line
-            inside = first <= start + len(line) and (last > start or first == last == start)
-            if not inside:
-                continue
-            left, right = max(first - start, 0), min(last - start, len(line))
-            row = row.ljust(left)
-            row += "^" * max(right - len(row), 1 if first >= start else 0)
-        if row:
-            marks[number] = row
-        start += len(line) + 1
-    return marks
+def _shown(count: int, starts: list[int], spans: list[Span], context: int) -> list[bool]:
+    """Which lines are shown: all where nothing is underlined."""
+    if not spans:
+        return [True] * count
+    shown = [False] * count
+    for start, end in spans:
+        first = bisect.bisect_right(starts, start) - 1
+        last = min(bisect.bisect_right(starts, end - 1) - 1, count - 1)
+        for number in range(max(first - context, 0), min(last + context + 1, count)):
+            shown[number] = True
+    _show_single_lines(shown)
+    return shown
+
+
+def _width(text: str) -> int:
+    return sum(ord(letter) in _PRINTABLE for letter in text)
+
+
+def _underline(line: str, spans: list[Span]) -> str:
+    """The line of ^ below a line; what has no letters gets a single one, which those that follow lie one nearer to."""
+    row, at, ahead = "", 0, 0
+    for start, end in spans:
+        spaces, carets = _width(line[at:start]), _width(line[start:end])
+        if spaces and ahead:
+            spaces, ahead = spaces - 1, 0
+        if not carets and not ahead:
+            carets, ahead = 1, 1
+        elif carets and ahead:
+            carets, ahead = carets - 1, 0
+        row += " " * spaces + "^" * carets
+        at = end
+    return row
 
 
 def _show_single_lines(shown: list[bool]) -> None:
