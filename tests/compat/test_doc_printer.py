@@ -274,11 +274,11 @@ def test_what_cannot_be_printed() -> None:
 
 def test_statements_without_a_part() -> None:
     x, pair = d.IdDoc("x"), d.TupleDoc([d.IdDoc("x"), d.IdDoc("y")])
-    with pytest.raises(ValueError, match="right-hand side, an annotation, or both"):
+    with pytest.raises(ValueError, match="At least one of rhs and annotation"):
         d.AssignDoc(x, None)
-    with pytest.raises(ValueError, match="only the name"):
+    with pytest.raises(ValueError, match="only be nonnull if lhs is an identifier"):
         d.AssignDoc(pair, x, annotation=x)
-    with pytest.raises(ValueError, match="in one of its branches"):
+    with pytest.raises(ValueError, match="then branch or else branch needs to be non-empty"):
         d.IfDoc(x, [], [])
 
 

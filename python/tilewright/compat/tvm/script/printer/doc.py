@@ -186,9 +186,9 @@ class AssignDoc(StmtDoc):
     def __init__(self, lhs: ExprDoc, rhs: ExprDoc | None, annotation: ExprDoc | None = None) -> None:
         super().__init__()
         if rhs is None and annotation is None:
-            raise ValueError("an AssignDoc has a right-hand side, an annotation, or both")
+            raise ValueError("At least one of rhs and annotation needs to be non-null for AssignDoc.")
         if annotation is not None and not isinstance(lhs, IdDoc):
-            raise ValueError("only the name of an AssignDoc can have an annotation")
+            raise ValueError("annotation can only be nonnull if lhs is an identifier.")
         self.lhs, self.rhs, self.annotation = lhs, rhs, annotation
 
 
@@ -198,7 +198,7 @@ class IfDoc(StmtDoc):
     def __init__(self, predicate: ExprDoc, then_branch: Sequence[StmtDoc], else_branch: Sequence[StmtDoc]) -> None:
         super().__init__()
         if not then_branch and not else_branch:
-            raise ValueError("an IfDoc has statements in one of its branches, or in both")
+            raise ValueError("At least one of the then branch or else branch needs to be non-empty.")
         self.predicate, self.then_branch, self.else_branch = predicate, list(then_branch), list(else_branch)
 
 
