@@ -30,7 +30,9 @@ class Source:
         self.source_name = inspect.getsourcefile(program) or self.source_name
         lines, self.start_line = inspect.getsourcelines(program)
         self.start_column = len(lines[0]) - len(lines[0].lstrip())
-        self.source = "".join(line[self.start_column :] if line.strip() else "\n" for line in lines)
+        # The text of what is indented has no line breaks at its end, as in TVM.
+        parts = (line[self.start_column :].rstrip() for line in lines)
+        self.source = "\n".join(parts) if self.start_column else "".join(lines)
         self.full_source = "".join(linecache.getlines(self.source_name))
 
     def as_ast(self) -> Any:

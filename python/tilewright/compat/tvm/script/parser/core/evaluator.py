@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.script import evaluate
 
-__all__ = ["ExprEvaluator", "eval_expr"]
+__all__ = ["ExprEvaluator", "eval_assign", "eval_expr"]
 
 
 def eval_expr(parser: None, node: ast.expr | ast.Expression, dict_globals: dict[str, Any] | None) -> Any:
@@ -15,6 +15,18 @@ def eval_expr(parser: None, node: ast.expr | ast.Expression, dict_globals: dict[
     if parser is not None:
         raise TypeError("Tilewright takes no parser here yet")
     return evaluate(node.body if isinstance(node, ast.Expression) else node, dict_globals)
+
+
+def eval_assign(parser: None, target: ast.expr, source: Any) -> dict[str, Any]:
+    """The values that names get by an assignment of a value to a target such as ``a, (b, *c)``."""
+    if parser is not None:
+        raise TypeError("Tilewright takes no parser here yet")
+    value = ast.Name("__value__", ast.Load())
+    program = ast.fix_missing_locations(ast.Module([ast.Assign([target], value)], []))
+    names = {"__value__": source}
+    exec(compile(program, "<assignment>", "exec"), {}, names)
+    del names["__value__"]
+    return names
 
 
 class ExprEvaluator:
