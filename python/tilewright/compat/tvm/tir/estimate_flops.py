@@ -45,7 +45,8 @@ class FlopEstimator:
     def _loop(self, loop: Any) -> Counts:
         self._analyzer.bind(loop.loop_var, ir.Range(loop.min, loop.extent), allow_override=True)
         most = self._analyzer.const_int_bound(loop.extent).max_value
-        unknown = most >= min(ConstIntBound.POS_INF, _core.max_value(loop.extent.dtype).value)
+        largest: Any = _core.max_value(loop.extent.dtype)
+        unknown = most >= min(ConstIntBound.POS_INF, largest.value)
         return {dtype: (1 if unknown else most) * count for dtype, count in self.count(loop.body).items()}
 
 

@@ -466,7 +466,7 @@ def _merged(spans: list[Span]) -> list[Span]:
 
 
 def _without(spans: list[Span], holes: list[Span]) -> list[Span]:
-    """What is left of merged spans outside of merged holes."""
+    """Return the parts of merged spans outside of merged holes."""
     left: list[Span] = []
     for start, end in spans:
         for first, last in holes:
@@ -501,7 +501,7 @@ def _excerpts(lines: list[str], starts: list[int], spans: list[Span], context: i
 
 
 def _shown(count: int, starts: list[int], spans: list[Span], context: int) -> list[bool]:
-    """Which lines are shown: all where nothing is underlined."""
+    """Return for each line whether it is shown: all are where nothing is underlined."""
     if not spans:
         return [True] * count
     shown = [False] * count
@@ -519,7 +519,7 @@ def _width(text: str) -> int:
 
 
 def _underline(line: str, spans: list[Span]) -> str:
-    """The line of ^ below a line; what has no letters gets a single one, which those that follow lie one nearer to."""
+    """The line of ^ below a line; what has no letters gets a single one, which what follows is shortened by."""
     row, at, ahead = "", 0, 0
     for start, end in spans:
         spaces, carets = _width(line[at:start]), _width(line[start:end])

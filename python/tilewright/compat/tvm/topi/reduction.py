@@ -1,0 +1,126 @@
+"""tvm.topi: sums and extremes along axes, and their positions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright import _core
+from tilewright.compat.tvm import te
+
+__all__ = ["all", "any", "argmax", "argmin", "max", "min", "prod", "sum"]
+
+
+def _axes(data: Any, axis: Any) -> tuple[list[int], list[int]]:
+    """Return the dimensions that are reduced, all of them by default, and those that stay."""
+    rank = len(data.shape)
+    given = range(rank) if axis is None else (axis,) if isinstance(axis, int) else axis
+    for number in given:
+        if not -rank <= number < rank:
+            raise ValueError(f"axis {number} of a tensor of {rank} dimensions")
+    reduced = sorted({number % rank for number in given})
+    return reduced, [number for number in range(rank) if number not in reduced]
+
+
+def _shape(data: Any, reduced: Sequence[int], keepdims: bool) -> list[Any]:
+    return [1 if at in reduced else n for at, n in enumerate(data.shape) if keepdims or at not in reduced]
+
+
+def _along(data: Any, axis: Any, keepdims: bool, reduce: Callable[..., Any]) -> Any:
+    reduced, kept = _axes(data, axis)
+    if not reduced:
+        return te.compute(data.shape, lambda *i: data[i], name=f"{data.name}_red")
+
+    def value(*indices: Any) -> Any:
+        steps = [te.reduce_axis((0, data.shape[number]), f"k{number}") for number in reduced]
+        at = dict(zip(kept, [indices[i] for i in (kept if keepdims else range(len(kept)))], strict=True))
+        at.update(zip(reduced, [step.var for step in steps], strict=True))
+        return reduce(data[tuple(at[number] for number in range(len(data.shape)))], axis=steps)
+
+    shape = _shape(data, reduced, keepdims)
+    names = [f"ax{number}" for number in range(len(shape))]
+    return te.compute(shape, value, name=f"{data.name}_red", varargs_names=names, tag="comm_reduce")
+
+
+_all = te.comm_reducer(_core.logical_and, lambda dtype: _core.const(True), "all")
+_any = te.comm_reducer(_core.logical_or, lambda dtype: _core.const(False), "any")
+
+
+def sum(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The sums along axes, all of them by default."""
+    return _along(data, axis, keepdims, te.sum)
+
+
+def prod(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The products along axes, all of them by default."""
+    return _along(data, axis, keepdims, te.prod)
+
+
+def max(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The largest elements along axes, all of them by default."""
+    return _along(data, axis, keepdims, te.max)
+
+
+def min(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The smallest elements along axes, all of them by default."""
+    return _along(data, axis, keepdims, te.min)
+
+
+def all(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Whether all conditions along axes hold."""
+    return _along(data, axis, keepdims, _all)
+
+
+def any(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Whether one of the conditions along axes holds."""
+    return _along(data, axis, keepdims, _any)
+
+
+def _arg_reducer(better: Callable[[Any, Any], Any], worst: Callable[[str], Any], *, last: bool) -> Callable[..., Any]:
+    """Return the reducer of argmin or argmax over (index, value) pairs. `last` selects the last index of equal values,
+    otherwise the first."""
+    before = operator.gt if last else operator.lt
+
+    def combine(x: Any, y: Any) -> tuple[Any, Any]:
+        wins = better(x[1], y[1])
+        ties = _core.logical_and(x[1] == y[1], before(x[0], y[0]))
+        return _core.select(_core.logical_or(wins, ties), x[0], y[0]), _core.select(wins, x[1], y[1])
+
+    return te.comm_reducer(combine, lambda index, value: (_core.const(-1, index), worst(value)), "argument")
+
+
+def _arg(data: Any, axis: Any, *, keepdims: bool, reduce: Callable[..., Any]) -> Any:
+    rank, (reduced, kept) = len(data.shape), _axes(data, axis)
+
+    def position(steps: Sequence[Any]) -> Any:
+        """The number of an element among those that are compared, row by row."""
+        number: Any = 0
+        for dimension, step in zip(reduced, steps, strict=True):
+            number = number * data.shape[dimension] + step.var
+        return number
+
+    def pairs(*indices: Any) -> Any:
+        steps = [te.reduce_axis((0, data.shape[number]), f"k{number}") for number in reduced]
+        at = dict(zip(kept, [indices[i] for i in (kept if keepdims else range(len(kept)))], strict=True))
+        at.update(zip(reduced, [step.var for step in steps], strict=True))
+        return reduce((position(steps), data[tuple(at[number] for number in range(rank))]), axis=steps)
+
+    shape = _shape(data, reduced, keepdims)
+    names = [f"ax{number}" for number in range(len(shape))]
+    found = te.compute(shape, pairs, name=f"{data.name}_red_temp", varargs_names=names)
+    return te.compute(shape, lambda *indices: found[0][indices], name=f"{data.name}_red", varargs_names=names)
+
+
+def argmax(data: Any, axis: Any = None, keepdims: bool = False, select_last_index: bool = False) -> Any:
+    """The positions of the largest elements along axes, all of them by default."""
+    return _arg(
+        data, axis, keepdims=keepdims, reduce=_arg_reducer(operator.gt, _core.min_value, last=select_last_index)
+    )
+
+
+def argmin(data: Any, axis: Any = None, keepdims: bool = False, select_last_index: bool = False) -> Any:
+    """The positions of the smallest elements along axes, all of them by default."""
+    return _arg(
+        data, axis, keepdims=keepdims, reduce=_arg_reducer(operator.lt, _core.max_value, last=select_last_index)
+    )
