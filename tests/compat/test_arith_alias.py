@@ -261,3 +261,20 @@ def test_maps_of_indices_as_text():
     assert arith.detect_iter_map([x // 4], loops, check_level="bijective").errors
     with pytest.raises(ValueError, match="Unknown check level half"):
         arith.detect_iter_map([x], loops, check_level="half")
+
+
+def test_computations_that_occur_several_times():
+    x, y, z = var("x"), var("y"), var("z")
+
+    def found(expr, threshold):
+        return {str(part): count for part, count in arith.detect_common_subexpr(expr, threshold).items()}
+
+    assert found((x + y) * (x + y) + z, 2) == {"x + y": 2}
+    thrice = (x + y) * z + (x + y) * z + (y + x)
+    assert found(thrice, 2) == {"(x + y) * z": 2}
+    assert found(thrice, 3) == {"y + x": 3}
+    assert found(thrice, 1) == {str(thrice): 1} and found(x, 1) == {}
+    buffer = tir.decl_buffer((4,), "int32")
+    assert found(buffer[x] + buffer[x] + (x + 1) * (x + 1), 2) == {"x + 1": 2}
+    with pytest.raises(ValueError, match="threshold of -1"):
+        arith.detect_common_subexpr(x, -1)

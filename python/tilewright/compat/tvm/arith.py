@@ -29,6 +29,7 @@ __all__ = [
     "ProofStrength",
     "deduce_bound",
     "detect_clip_bound",
+    "detect_common_subexpr",
     "detect_iter_map",
     "detect_linear_equation",
     "estimate_region_lower_bound",
@@ -595,6 +596,61 @@ def _isolate(var: Any, expr: Any, limit: Any, above: bool, analyzer: Any) -> tup
         case _core.FloorDiv(a, b) if not _uses(b, [var]) and analyzer.can_prove(b > 0):
             return _isolate(var, a, limit * b if above else limit * b + b - 1, above, analyzer)
     return None
+
+
+# ---- common subexpressions
+
+
+def _parts(expr: Any, root: Any) -> list[Any]:
+    """Return the largest computations inside of an expression: values without effects that are no vectors of others."""
+    found: list[Any] = []
+
+    def look(node: Any) -> bool:
+        if not isinstance(node, _core.Expr) or node.same_as(root) or isinstance(node, _core.Ramp | _core.Broadcast):
+            return True
+        leaf = isinstance(node, _core.Var | _core.IntImm | _core.FloatImm | _core.StringImm)
+        reads: list[Any] = []
+        _core.visit(node, lambda part: reads.append(part) if isinstance(part, _core.BufferLoad) else None)
+        if leaf or reads or _core.has_effect(node):
+            return True
+        found.append(node)
+        return False
+
+    _core.pre_order_visit(expr, look)
+    return found
+
+
+def _size(expr: Any) -> int:
+    nodes: list[Any] = []
+    _core.post_order_visit(expr, lambda node: nodes.append(node) if isinstance(node, _core.Expr) else None)
+    return len(nodes)
+
+
+def detect_common_subexpr(expr: Any, threshold: int) -> dict[Any, int]:
+    """The computations that occur in an expression at least so many times, with how often; none is counted that only
+    occurs inside of another one of these."""
+    if threshold < 0:
+        raise ValueError(f"a threshold of {threshold} occurrences")
+    analyzer = native.Analyzer()
+    counts: dict[str, int] = {}
+    first: dict[str, Any] = {}
+
+    def add(parts: list[Any], count: int) -> None:
+        for part in parts:
+            key = _core.structural_hash(analyzer.simplify(part))
+            counts[key] = counts.get(key, 0) + count
+            first.setdefault(key, part)
+
+    add(_parts(expr, None), 1)
+    left = set(counts)
+    while left:
+        key = max(left, key=lambda each: _size(first[each]))
+        left.remove(key)
+        if counts[key] < threshold:
+            before = set(counts)
+            add(_parts(first[key], first[key]), counts[key])
+            left |= set(counts) - before
+    return {first[key]: count for key, count in counts.items() if count >= threshold}
 
 
 # ---- iteration maps
