@@ -656,3 +656,34 @@ def test_programs_that_are_not_well_formed():
         tvm.tir.analysis.verify_well_formed(func)
     assert isinstance(raised.value, tvm.error.DiagnosticError)
     assert tvm.tir.analysis.verify_well_formed(double)
+
+
+@pytest.mark.parametrize(
+    ("limit", "largest"),
+    [
+        *(("max_threads_per_block", 64), ("max_thread_x", 32), ("max_thread_y", 2), ("max_vthread", 1)),
+        *(("max_shared_memory_per_block", 256), ("max_local_memory_per_block", 8), ("max_vector_bytes", 16)),
+        *(("max_kernels", 2), ("max_thread_z", 1)),
+    ],
+)
+def test_limits_of_gpus(limit, largest):
+    @T.prim_func
+    def kernels(A: T.Buffer((512,)), B: T.Buffer((512,))):
+        with T.launch_thread("blockIdx.x", 2) as bx, T.launch_thread("threadIdx.y", 2) as ty:
+            tx = T.launch_thread("threadIdx.x", 32)
+            shared_data = T.allocate([64], "float32", "shared")
+            local_data = T.allocate([2], "float32", "local")
+            shared = T.Buffer((64,), data=shared_data, scope="shared")
+            local = T.Buffer((2,), data=local_data, scope="local")
+            local[0] = A[bx * 64 + ty * 32 + tx]
+            shared[ty * 32 + tx] = local[0]
+            B[0:4] = A[0:4]
+        with T.launch_thread("threadIdx.x", 8) as tx:
+            B[tx] = A[tx]
+
+    verify = tvm.tir.analysis.verify_gpu_code
+    # There are no virtual threads, and none along z.
+    assert verify(kernels, {limit: largest})
+    assert verify(kernels, {limit: largest - 1}) == (limit in ("max_vthread", "max_thread_z"))
+    with pytest.raises(ValueError, match="max_registers"):
+        verify(kernels, {"max_registers": 1})

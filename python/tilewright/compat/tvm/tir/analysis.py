@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.compat.tvm.tir.estimate_flops import estimate_tir_flops
+from tilewright.compat.tvm.tir.verify_gpu_code import verify_gpu_code
 from tilewright.compat.tvm.transform import Pass, PassInfo
 from tilewright.errors import ScriptError
 from tilewright.meta_schedule import find_anchor_block
@@ -26,6 +27,7 @@ __all__ = [
     "get_block_read_write_region",
     "is_pure_function",
     "undefined_vars",
+    "verify_gpu_code",
     "verify_memory",
     "verify_ssa",
     "verify_well_formed",
