@@ -103,11 +103,16 @@ class SignatureBuilder {
         param.shape.push_back(dim(buffer->shape[d], param.position, static_cast<int>(d)));
       }
       param.strides.resize(buffer->strides.size());
-      for (size_t d = buffer->strides.size(); d-- > 0;) param.strides[d] = dim(buffer->strides[d], param.position, -1);
+      const size_t ndim = buffer->shape.size();
+      for (size_t d = buffer->strides.size(); d-- > 0;) {
+        param.strides[d] = dim(buffer->strides[d], param.position, static_cast<int>(ndim + d));
+      }
       if (auto tiles = loaded.find(buffer->data); tiles != loaded.end() && !param.written) {
         param.aligned_copy = bytes_worth_aligning(*buffer, tiles->second);
       }
-      if (buffer->elem_offset.defined()) param.elem_offset = dim(buffer->elem_offset, param.position, -1);
+      if (buffer->elem_offset.defined()) {
+        param.elem_offset = dim(buffer->elem_offset, param.position, static_cast<int>(2 * ndim));
+      }
     }
     return check_defined();
   }

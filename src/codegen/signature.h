@@ -36,7 +36,8 @@ struct Signature {
     std::string name;
     int bits = 64;
   };
-  /// Slot `slot`, bound by dimension `dim` of tensor `tensor`, has to equal `value`.
+  /// Slot `slot`, bound by dimension `dim` of tensor `tensor`, has to equal `value`. Dimensions as tw_fail_dim counts
+  /// them: with strides and the element offset behind them.
   struct Check {
     int tensor = 0, dim = 0, slot = 0;
     Expr value;

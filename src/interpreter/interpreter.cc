@@ -159,8 +159,23 @@ bool Machine::argument_size(const Frame& frame, const Insn& in, Slot* r) {
     return false;
   }
   auto dimension = static_cast<size_t>(in.b);
-  r[in.dst].i = in.op == Op::kArgDimension ? tensor->shape[dimension] : tensor->stride(dimension);
+  r[in.dst].i = in.op == Op::kArgDimension ? tensor->shape[dimension] : size_of_stride(frame, in.a, dimension);
   return true;
+}
+
+/// The stride that a variable stands for: that of the first argument in which it leads to a second element. Where there
+/// is none, that of a compact argument.
+int64_t Machine::size_of_stride(const Frame& frame, int param, size_t dimension) {
+  const PrimFunc& func = *frame.function->func;
+  const Expr& size = func.buffer_of(func.params[param])->strides[dimension];
+  for (size_t i : indices_of(*frame.args)) {
+    const Ref<Buffer> buffer = func.buffer_of(func.params[i]);
+    const TensorArg* other = std::get_if<TensorArg>(&(*frame.args)[i]);
+    for (size_t d = buffer.defined() && other ? buffer->strides.size() : 0; d-- > 0;) {
+      if (buffer->strides[d] == size && other->uses_stride(d)) return other->stride(d);
+    }
+  }
+  return std::get<TensorArg>((*frame.args)[param]).compact_stride(dimension);
 }
 
 bool Machine::check_argument(const Frame& frame, const ArgCheck& check, const Slot* r) {
@@ -170,7 +185,7 @@ bool Machine::check_argument(const Frame& frame, const ArgCheck& check, const Sl
   bool is_shape = check.what == ArgCheck::What::kDimension;
   int64_t actual = is_shape ? tensor->shape[dimension] : tensor->stride(dimension);
   int64_t expected = r[check.expected].i;
-  if (actual == expected || (!is_shape && tensor->shape[dimension] <= 1)) return true;
+  if (actual == expected || (!is_shape && !tensor->uses_stride(dimension))) return true;
   const Ref<Var>& param = frame.function->func->params[check.arg];
   failure_ = bad_argument(param, frame.function->func->buffer_of(param)->name,
                           std::string("has ") + (is_shape ? "extent " : "stride ") + std::to_string(expected) +

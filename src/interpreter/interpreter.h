@@ -17,6 +17,7 @@
 // (run.cc): some tens of millions of operations per second, and no recursion at run time.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string_view>
 #include <variant>
@@ -36,11 +37,16 @@ struct TensorArg {
   bool writable = true;
 
   /// In elements.
-  int64_t stride(size_t dimension) const {
-    if (!strides.empty()) return strides[dimension];
+  int64_t stride(size_t dimension) const { return strides.empty() ? compact_stride(dimension) : strides[dimension]; }
+  /// The stride of a row-major and compact argument of this shape.
+  int64_t compact_stride(size_t dimension) const {
     int64_t stride = 1;
     for (size_t d = dimension + 1; d < shape.size(); ++d) stride *= shape[d];
     return stride;
+  }
+  /// Whether the stride of a dimension leads to a second element.
+  bool uses_stride(size_t dimension) const {
+    return shape[dimension] > 1 && std::find(shape.begin(), shape.end(), 0) == shape.end();
   }
 };
 struct ScalarArg {

@@ -95,6 +95,7 @@ class Machine {
   void print(const PrintSite& site, const Slot* r);
   bool check_argument(const Frame& frame, const ArgCheck& check, const Slot* r);
   bool argument_size(const Frame& frame, const Insn& in, Slot* r);
+  static int64_t size_of_stride(const Frame& frame, int param, size_t dimension);
 
   // memory (access.cc)
   template <bool kWrite>

@@ -307,7 +307,9 @@ tw_ctx* tw_default_ctx(void);
 int32_t tw_check_args(tw_ctx* ctx, const tw_signature* signature, const DLTensor* const* tensors,
                       const tw_scalar* scalars, int64_t* symbols, void** data);
 
-/* Reports that dimension `dim` of tensor parameter number `tensor` is not `expected`, the value of `expression`. */
+/* Reports that dimension `dim` of tensor parameter number `tensor` is not `expected`, the value of `expression`. Behind
+ * the dimensions of the parameter come its strides, in the same order, then its element offset. TW_OK for a stride that
+ * leads to no second element, which may be any. */
 int32_t tw_fail_dim(tw_ctx* ctx, const tw_signature* signature, const DLTensor* const* tensors, int32_t tensor,
                     int32_t dim, const char* expression, int64_t expected);
 

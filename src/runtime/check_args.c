@@ -1,6 +1,7 @@
 /* The argument check on the path of every call: nothing here allocates, formats or calls out until something is wrong.
  * What is wrong is then worked out again, with words, in explain.c. */
 #include <pthread.h>
+#include <string.h>
 
 #include "runtime/runtime.h"
 #include "support/host_cpu.h"
@@ -30,17 +31,26 @@ static inline verdict wrong(int32_t code, int32_t detail) {
 
 static inline int fits(int64_t value, int32_t bits) { return bits >= 64 || value >> (bits - 1) == 0; }
 
+/* The symbols of a call. A symbol is open while only strides that reach no second element have it: any value would do,
+ * so the next tensor that uses it decides. */
+typedef struct binding {
+  const tw_signature* signature;
+  int64_t* symbols;
+  char* is_open;
+} binding;
+
 /* Compares one value with its entry, or binds it; returns TW_OK, `mismatch`, or TW_ERROR_SIZE. */
-static inline int32_t check_dim(const tw_signature* signature, const tw_dim* dim, int64_t value, int64_t* symbols,
-                                int32_t mismatch) {
+static inline int32_t check_dim(const binding* b, const tw_dim* dim, int64_t value, int32_t mismatch) {
   switch (dim->kind) {
     case TW_DIM_CONSTANT:
       return value == dim->value ? TW_OK : mismatch;
     case TW_DIM_SYMBOL:
-      return value == symbols[dim->value] ? TW_OK : mismatch;
+      if (!b->is_open[dim->value]) return value == b->symbols[dim->value] ? TW_OK : mismatch;
+      /* fall through */
     case TW_DIM_BIND:
-      if (!fits(value < 0 ? ~value : value, signature->symbols[dim->value].bits)) return TW_ERROR_SIZE;
-      symbols[dim->value] = value;
+      if (!fits(value < 0 ? ~value : value, b->signature->symbols[dim->value].bits)) return TW_ERROR_SIZE;
+      b->symbols[dim->value] = value;
+      b->is_open[dim->value] = 0;
       return TW_OK;
     default:
       return TW_OK;
@@ -48,8 +58,7 @@ static inline int32_t check_dim(const tw_signature* signature, const tw_dim* dim
 }
 
 /* The element offset; `data` receives what the body indexes from. */
-static inline verdict check_offset(const tw_signature* signature, const tw_param* param, const DLTensor* tensor,
-                                   int64_t* symbols, void** data) {
+static inline verdict check_offset(const binding* b, const tw_param* param, const DLTensor* tensor, void** data) {
   const tw_dim* offset = &param->elem_offset;
   if (offset->kind == TW_DIM_CONSTANT && offset->value == 0) {
     *data = (char*)tensor->data + tensor->byte_offset;
@@ -58,18 +67,17 @@ static inline verdict check_offset(const tw_signature* signature, const tw_param
   uint64_t bytes = (uint64_t)tw_element_bytes(param->dtype);
   *data = tensor->data;
   if (tensor->byte_offset >> 60 || tensor->byte_offset % bytes) return wrong(TW_ERROR_OFFSET, 0);
-  return wrong(check_dim(signature, offset, (int64_t)(tensor->byte_offset / bytes), symbols, TW_ERROR_OFFSET), 0);
+  return wrong(check_dim(b, offset, (int64_t)(tensor->byte_offset / bytes), TW_ERROR_OFFSET), 0);
 }
 
 /* Shape: compares every extent; `empty` says whether there are no elements. */
-static inline verdict check_shape(const tw_signature* signature, const tw_param* param, const DLTensor* tensor,
-                                  int64_t* symbols, int* empty) {
+static inline verdict check_shape(const binding* b, const tw_param* param, const DLTensor* tensor, int* empty) {
   *empty = 0;
   if (param->ndim > 0 && !tensor->shape) return wrong(TW_ERROR_NULL, 0);
   for (int32_t d = 0; d < param->ndim; ++d) {
     int64_t extent = tensor->shape[d];
     if (extent < 0) return wrong(TW_ERROR_SHAPE, d);
-    int32_t code = check_dim(signature, &param->shape[d], extent, symbols, TW_ERROR_SHAPE);
+    int32_t code = check_dim(b, &param->shape[d], extent, TW_ERROR_SHAPE);
     if (code) return wrong(code, d);
     *empty |= extent == 0;
   }
@@ -77,8 +85,8 @@ static inline verdict check_shape(const tw_signature* signature, const tw_param*
 }
 
 /* Strides from the last dimension on; `low` and `high` receive the offsets of the first and last element. */
-static inline verdict check_strides(const tw_signature* signature, const tw_param* param, const DLTensor* tensor,
-                                    int64_t* symbols, int empty, int64_t* low, int64_t* high) {
+static inline verdict check_strides(const binding* b, const tw_param* param, const DLTensor* tensor, int empty,
+                                    int64_t* low, int64_t* high) {
   int64_t compact = 1; /* the stride that a compact tensor has here */
   int64_t first = 0, last = 0;
   for (int32_t d = param->ndim - 1; d >= 0; --d) {
@@ -86,12 +94,15 @@ static inline verdict check_strides(const tw_signature* signature, const tw_para
     int64_t stride = tensor->strides ? tensor->strides[d] : compact;
     if (extent <= 1 || empty) {
       /* Never multiplied by anything but 0; a symbol still needs a value. */
-      if (param->strides && param->strides[d].kind == TW_DIM_BIND) symbols[param->strides[d].value] = compact;
+      if (param->strides && param->strides[d].kind == TW_DIM_BIND) {
+        b->symbols[param->strides[d].value] = compact;
+        b->is_open[param->strides[d].value] = 1;
+      }
     } else {
       if (!param->strides) {
         if (stride != compact) return wrong(TW_ERROR_STRIDES, d);
       } else {
-        int32_t code = check_dim(signature, &param->strides[d], stride, symbols, TW_ERROR_STRIDES);
+        int32_t code = check_dim(b, &param->strides[d], stride, TW_ERROR_STRIDES);
         if (code) return wrong(code, d);
       }
       int64_t reach;
@@ -123,20 +134,20 @@ static inline verdict check_device(const tw_signature* signature, const DLTensor
   return tensor->device.device_id == (*first)->device.device_id ? kFine : wrong(TW_ERROR_DEVICE, 0);
 }
 
-static inline verdict check_tensor(const tw_signature* signature, const tw_param* param, const DLTensor* tensor,
-                                   int64_t* symbols, void** data, range* memory) {
+static inline verdict check_tensor(const binding* b, const tw_param* param, const DLTensor* tensor, void** data,
+                                   range* memory) {
   if (tensor->dtype.code != param->dtype.code || tensor->dtype.bits != param->dtype.bits ||
       tensor->dtype.lanes != param->dtype.lanes)
     return wrong(TW_ERROR_DTYPE, 0);
   if (tensor->ndim != param->ndim) return wrong(TW_ERROR_NDIM, 0);
 
   int empty;
-  verdict v = check_shape(signature, param, tensor, symbols, &empty);
+  verdict v = check_shape(b, param, tensor, &empty);
   if (v.code) return v;
   int64_t first, last;
-  v = check_strides(signature, param, tensor, symbols, empty, &first, &last);
+  v = check_strides(b, param, tensor, empty, &first, &last);
   if (v.code) return v;
-  v = check_offset(signature, param, tensor, symbols, data);
+  v = check_offset(b, param, tensor, data);
   if (v.code) return v;
   memory->low = memory->high = 0;
   memory->space = (int32_t)tensor->device.device_type == kDLOpenCL ? tensor->data : NULL;
@@ -144,7 +155,8 @@ static inline verdict check_tensor(const tw_signature* signature, const tw_param
 
   if (!tensor->data) return wrong(TW_ERROR_NULL, 0);
   uintptr_t address = tw_begin_of(tensor);
-  if (address & ((uintptr_t)tw_required_alignment(signature, param, tensor) - 1)) return wrong(TW_ERROR_ALIGNMENT, 0);
+  if (address & ((uintptr_t)tw_required_alignment(b->signature, param, tensor) - 1))
+    return wrong(TW_ERROR_ALIGNMENT, 0);
   int64_t bytes = tw_element_bytes(param->dtype);
   memory->low = address + (uintptr_t)(first * bytes);
   memory->high = address + (uintptr_t)((last + 1) * bytes);
@@ -202,6 +214,9 @@ int32_t tw_check_args(tw_ctx* ctx, const tw_signature* signature, const DLTensor
     return tw_report(ctx, TW_ERROR_NULL, "the kernel was called without its array of arguments");
 
   const tw_param* params = signature->params;
+  char is_open[signature->num_symbols > 0 ? signature->num_symbols : 1];
+  memset(is_open, 0, sizeof is_open);
+  const binding b = {signature, symbols, is_open};
   if (signature->num_scalars > 0) {
     int32_t scalar = 0;
     for (int32_t i = 0; i < signature->num_params; ++i) {
@@ -216,7 +231,7 @@ int32_t tw_check_args(tw_ctx* ctx, const tw_signature* signature, const DLTensor
   for (int32_t i = 0; i < signature->num_params; ++i) {
     if (params[i].kind != TW_PARAM_TENSOR) continue;
     verdict v = check_device(signature, tensors[tensor], &first);
-    if (!v.code) v = check_tensor(signature, &params[i], tensors[tensor], symbols, &data[tensor], &memory[tensor]);
+    if (!v.code) v = check_tensor(&b, &params[i], tensors[tensor], &data[tensor], &memory[tensor]);
     if (v.code) return tw_explain_tensor(ctx, signature, tensors, scalars, v.code, tensor, v.detail);
     written |= params[i].flags & TW_PARAM_WRITTEN;
     ++tensor;

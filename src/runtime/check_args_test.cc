@@ -82,6 +82,27 @@ TEST(CheckArgs, IgnoresStridesOfExtentOneAndOfEmptyTensors) {
   EXPECT_EQ(outcome.symbols[0], 4);  // stride of a compact tensor
 }
 
+TEST(CheckArgs, StridesThatReachNoSecondElementLeaveTheirSymbolToOthers) {
+  Sig sig("f");
+  sig.symbol("s").symbol("t", 32);
+  sig.tensor("A", kF32, {"?", "4"}, {"s", "1"}).tensor("B", kF32, {"?", "4"}, {"s", "1"});
+  sig.tensor("C", kF32, {"?", "4"}, {"s", "1"}).tensor("D", kF32, {"?"}, {"t"}).tensor("E", kF32, {"?"}, {"t"});
+  Tensor row(kA, kF32, {1, 4}, {123, 1}), rows(kA, kF32, {3, 4}, {8, 1}), others(kB, kF32, {2, 4}, {16, 1});
+  Tensor none(kB, kF32, {0, 4}, {99, 1}), one(kC, kF32, {1}, {5}), wide(kC, kF32, {2}, {int64_t{1} << 33});
+  Outcome outcome = check(sig, {&row, &rows, &rows, &one, &one});
+  EXPECT_EQ(outcome.code, TW_OK) << outcome.message;
+  EXPECT_EQ(outcome.symbols[0], 8);
+  EXPECT_EQ(check(sig, {&none, &row, &rows, &one, &one}).symbols[0], 8);
+  EXPECT_EQ(check(sig, {&rows, &row, &none, &one, &one}).symbols[0], 8);
+  EXPECT_EQ(check(sig, {&row, &row, &none, &one, &one}).symbols[0], 4);
+  EXPECT_EQ(check(sig, {&row, &rows, &others, &one, &one}).message,
+            "f: argument C: expected strides (s, 1) (in elements), got (16, 1)\n"
+            "  hint: stride 0 differs: s, from stride 0 of B, is 8");
+  EXPECT_EQ(check(sig, {&row, &row, &row, &one, &wide}).message,
+            "f: argument E: expected a stride that fits in 32 bits, the type of t, got 8589934592\n"
+            "  hint: give t a wider type in the script");
+}
+
 TEST(CheckArgs, EmptyTensorsMayLieAnywhere) {
   Sig sig("f");
   sig.tensor("A", kF32, {"0", "4"}).aligned(64).out("B", kF32, {"4", "0"}, {"?", "?"});
@@ -489,6 +510,27 @@ TEST(CheckArgs, DimensionsThatAreExpressions) {
   ctx->error_code = TW_OK;
   tw_fail_dim(ctx, sig.get(), views, 0, 1, "2 * n", 8);
   EXPECT_STREQ(tw_last_error(), "f: argument A: expected dimension 1 to be 2 * n = 8, got 9");
+}
+
+TEST(CheckArgs, StridesAndOffsetsThatAreExpressions) {
+  Sig sig("f");
+  sig.symbol("n").symbol("size").tensor("A", kF32, {"n", "4"}, {"size", "1"});
+  tw_ctx* ctx = tw_default_ctx();
+  const auto fail = [&](const Tensor& a, int32_t dim) {
+    const DLTensor* views[] = {&a.view};
+    ctx->error_code = TW_OK;
+    return tw_fail_dim(ctx, sig.get(), views, 0, dim, "2 * n", 8);
+  };
+  Tensor a(kA, kF32, {4, 4}, {9, 1}), compact(kA, kF32, {4, 4}), row(kA, kF32, {1, 4}, {9, 1}), none(kA, kF32, {0, 4});
+  EXPECT_EQ(fail(a, 2), TW_ERROR_STRIDES);
+  EXPECT_STREQ(tw_last_error(), "f: argument A: expected stride 0 to be 2 * n = 8 (in elements), got 9");
+  EXPECT_EQ(fail(compact, 2), TW_ERROR_STRIDES);
+  EXPECT_STREQ(tw_last_error(), "f: argument A: expected stride 0 to be 2 * n = 8 (in elements), got 4");
+  EXPECT_EQ(fail(row, 2), TW_OK);
+  EXPECT_EQ(fail(none, 2), TW_OK);
+  EXPECT_EQ(fail(a, 4), TW_ERROR_OFFSET);
+  EXPECT_STREQ(tw_last_error(),
+               "f: argument A: expected the first element at offset 2 * n = 8, got a byte_offset of 0");
 }
 
 TEST(CheckArgs, LongMessagesEndInTime) {

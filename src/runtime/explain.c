@@ -26,6 +26,7 @@ typedef struct call {
   const tw_signature* signature;
   const DLTensor* const* tensors;
   const tw_scalar* scalars;
+  int32_t num_checked; /* tensors from the first on whose shapes may be read */
 } call;
 
 /* ---- Parts of texts ---------------------------------------------------------------------------------------------- */
@@ -116,6 +117,42 @@ static void put_name(text* t, const tw_signature* signature, const tw_param* par
 
 static int binds(const tw_dim* dim, int64_t slot) { return dim->kind == TW_DIM_BIND && dim->value == slot; }
 
+static int is_symbol(const tw_dim* dim, int64_t slot) {
+  return (dim->kind == TW_DIM_BIND || dim->kind == TW_DIM_SYMBOL) && dim->value == slot;
+}
+
+/* Whether a stride leads to a second element. */
+static int is_stride_used(const DLTensor* tensor, int32_t d) {
+  for (int32_t i = 0; i < tensor->ndim; ++i) {
+    if (tensor->shape[i] == 0) return 0;
+  }
+  return tensor->shape[d] > 1;
+}
+
+static int64_t stride_of(const DLTensor* tensor, int32_t d) {
+  if (tensor->strides) return tensor->strides[d];
+  int64_t compact = 1;
+  for (int32_t i = tensor->ndim - 1; i > d; --i) compact *= tensor->shape[i];
+  return compact;
+}
+
+/* "s, from stride 0 of A, is 128": of the first parameter for which it matters, which has decided. */
+static void put_stride_symbol(text* t, const call* c, int64_t slot) {
+  const tw_signature* signature = c->signature;
+  for (int32_t i = 0, tensor = 0; i < signature->num_params && tensor < c->num_checked; ++i) {
+    const tw_param* param = &signature->params[i];
+    if (param->kind != TW_PARAM_TENSOR) continue;
+    const DLTensor* argument = c->tensors[tensor++];
+    for (int32_t d = param->strides ? param->ndim - 1 : -1; d >= 0; --d) {
+      if (!is_symbol(&param->strides[d], slot) || !is_stride_used(argument, d)) continue;
+      put(t, "%s, from stride %d of ", signature->symbols[slot].name, d);
+      put_name(t, signature, param);
+      put(t, ", is %" PRId64, stride_of(argument, d));
+      return;
+    }
+  }
+}
+
 /* "n = 128, from dimension 0 of A" */
 static void put_symbol(text* t, const call* c, int64_t slot) {
   const tw_signature* signature = c->signature;
@@ -137,11 +174,7 @@ static void put_symbol(text* t, const call* c, int64_t slot) {
         put(t, "%s = %" PRId64 ", from dimension %d of ", name, argument->shape[d], d);
         put_name(t, signature, param);
       }
-      if (param->strides && binds(&param->strides[d], slot)) {
-        put(t, "%s, from stride %d of ", name, d);
-        put_name(t, signature, param);
-        if (argument->strides) put(t, ", is %" PRId64, argument->strides[d]);
-      }
+      if (param->strides && binds(&param->strides[d], slot)) put_stride_symbol(t, c, slot);
     }
     if (binds(&param->elem_offset, slot)) {
       put(t, "%s is the element offset of ", name);
@@ -287,7 +320,8 @@ static void explain_device(text* t, const call* c, const DLTensor* tensor) {
 }
 
 static int too_wide(const tw_signature* signature, const tw_dim* dim, int64_t value) {
-  int32_t bits = dim->kind == TW_DIM_BIND ? signature->symbols[dim->value].bits : 64;
+  int is_symbol = dim->kind == TW_DIM_BIND || dim->kind == TW_DIM_SYMBOL;
+  int32_t bits = is_symbol ? signature->symbols[dim->value].bits : 64;
   return bits < 64 && (value < 0 ? ~value : value) >> (bits - 1) != 0;
 }
 
@@ -361,7 +395,7 @@ static void put_place(text* t, const tw_signature* signature, const tw_param* pa
 }
 
 void tw_describe_param(const tw_signature* signature, const tw_param* param, char* buffer, size_t size) {
-  call c = {signature, NULL, NULL};
+  call c = {signature, NULL, NULL, 0};
   text t = {.length = 0};
   put_dtype(&t, param->dtype);
   if (param->kind == TW_PARAM_TENSOR) {
@@ -373,7 +407,7 @@ void tw_describe_param(const tw_signature* signature, const tw_param* param, cha
 
 int32_t tw_explain_tensor(tw_ctx* ctx, const tw_signature* signature, const DLTensor* const* tensors,
                           const tw_scalar* scalars, int32_t code, int32_t tensor, int32_t detail) {
-  call c = {signature, tensors, scalars};
+  call c = {signature, tensors, scalars, tensor + 1};
   const tw_param* param = tw_tensor_param(signature, tensor);
   const DLTensor* argument = tensors[tensor];
   text t = {.length = 0};
@@ -433,9 +467,22 @@ int32_t tw_explain_features(tw_ctx* ctx, const tw_signature* signature) {
 int32_t tw_fail_dim(tw_ctx* ctx, const tw_signature* signature, const DLTensor* const* tensors, int32_t tensor,
                     int32_t dim, const char* expression, int64_t expected) {
   const tw_param* param = tw_tensor_param(signature, tensor);
+  const DLTensor* argument = tensors[tensor];
+  const int32_t stride = dim - param->ndim;
+  if (stride >= 0 && stride < param->ndim && !is_stride_used(argument, stride)) return TW_OK;
   text t = {.length = 0};
   put_place(&t, signature, param);
-  put(&t, "expected dimension %d to be %s = %" PRId64 ", got %" PRId64, dim, expression, expected,
-      tensors[tensor]->shape[dim]);
-  return tw_report(ctx, TW_ERROR_SHAPE, t.chars);
+  if (stride < 0) {
+    put(&t, "expected dimension %d to be %s = %" PRId64 ", got %" PRId64, dim, expression, expected,
+        argument->shape[dim]);
+    return tw_report(ctx, TW_ERROR_SHAPE, t.chars);
+  }
+  if (stride < param->ndim) {
+    put(&t, "expected stride %d to be %s = %" PRId64 " (in elements), got %" PRId64, stride, expression, expected,
+        stride_of(argument, stride));
+    return tw_report(ctx, TW_ERROR_STRIDES, t.chars);
+  }
+  put(&t, "expected the first element at offset %s = %" PRId64 ", got a byte_offset of %" PRIu64, expression, expected,
+      argument->byte_offset);
+  return tw_report(ctx, TW_ERROR_OFFSET, t.chars);
 }

@@ -134,10 +134,11 @@ void FunctionEmitter::emit_entry(const Signature& signature, llvm::GlobalVariabl
     builder_.CreateCondBr(equal, after, failed);
     builder_.SetInsertPoint(failed);
     auto* fail_type = llvm::FunctionType::get(i32, {pointer, pointer, pointer, i32, i32, pointer, i64}, false);
-    builder_.CreateRet(
+    return_if_failed(
         builder_.CreateCall(state_.external("tw_fail_dim", fail_type),
                             {ctx_, table, tensors, builder_.getInt32(static_cast<uint32_t>(check.tensor)),
                              builder_.getInt32(static_cast<uint32_t>(check.dim)), state_.text(check.text), expected}));
+    builder_.CreateBr(after);
     builder_.SetInsertPoint(after);
   }
 
