@@ -2,9 +2,11 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -36,7 +38,7 @@ namespace {
 class PendingFile {
  public:
   explicit PendingFile(fs::path target)
-      : target_(std::move(target)), path_(target_.string() + "." + std::to_string(getpid()) + ".part") {}
+      : target_(std::move(target)), path_(fmt::format("{}.{}.{}.part", target_.string(), getpid(), next_++)) {}
   ~PendingFile() {
     std::error_code ignored;
     if (!kept_) fs::remove(path_, ignored);
@@ -65,6 +67,7 @@ class PendingFile {
     return resource_error("export/write", "'" + target_.string() + "' cannot be written: " + std::strerror(error),
                           "export to another folder, or make room");
   }
+  static inline std::atomic<uint64_t> next_ = 0;  ///< several threads may export to one folder
   fs::path target_, path_;
   bool kept_ = false;
 };

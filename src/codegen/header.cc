@@ -1,4 +1,6 @@
 // The C header of exported kernels.
+#include <fmt/format.h>
+
 #include <cctype>
 #include <fstream>
 #include <sstream>
@@ -203,8 +205,12 @@ Result<std::string> write_header(const Ref<Module>& lowered, const std::string& 
   TW_TRY(folder, package_folder());
   TW_TRY(abi, read_text(folder + "/include/runtime/abi.h"));
   std::ostringstream out;
+  // Different names have different guards, so that a program may include all of their headers.
   std::string guard = "TILEWRIGHT_EXPORT_";
-  for (char c : name) guard += std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::toupper(c)) : '_';
+  for (char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    guard += std::isalnum(byte) ? std::string(1, c) : c == '_' ? "__" : fmt::format("_{:02X}", byte);
+  }
   guard += "_H_";
   out << "/* Kernels of lib " << name << ", compiled by Tilewright " << TILEWRIGHT_VERSION << ". For C11 and C++.\n *\n"
       << " *   cc program.c " << name << ".so        # or " << name << ".o with libtilewright_runtime.a\n *\n"

@@ -146,7 +146,11 @@ Result<LoadedKernel> load_object(std::string_view bytes) {
   LoadedKernel kernel;
   kernel.code_ = std::move(code);
   kernel.table_ = table->toPtr<const tw_module*>();
-  return kernel;
+  if (kernel.table_->abi_version == TW_ABI_VERSION) return kernel;
+  return resource_error("library/version",
+                        fmt::format("the object code has version {} of the kernel interface, this is version {}",
+                                    kernel.table_->abi_version, TW_ABI_VERSION),
+                        "compile the kernel again with this version of Tilewright");
 }
 
 }  // namespace tilewright::codegen
