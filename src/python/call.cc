@@ -72,7 +72,8 @@ void raise_kernel_error(int32_t code, std::string message) {
     diagnostic.message = message.substr(end + 2);
     // Failed assertions of a program concern its arguments; other errors are bugs of the program.
     bool program = code == TW_ERROR_ASSERTION && diagnostic.code.starts_with("interpret/") &&
-                   diagnostic.code != "interpret/assertion" && diagnostic.code != "interpret/extent";
+                   diagnostic.code != "interpret/assertion" && diagnostic.code != "interpret/extent" &&
+                   diagnostic.code != "interpret/argument";
     if (program) diagnostic.blame = Blame::kScript;
   }
   set_python_error(diagnostic);
@@ -167,19 +168,19 @@ bool order_arguments(const tw_signature* signature, PyObject* const* args, Py_ss
     return refuse_call(signature, std::to_string(positional + named));
   for (int32_t i = 0; i < signature->num_params; ++i) ordered[i] = i < positional ? args[i] : nullptr;
   for (Py_ssize_t k = 0; k < named; ++k) {
-    PyObject* name = PyTuple_GET_ITEM(names, k);
-    const auto is_it = [&](int32_t i) {
-      return PyUnicode_CompareWithASCIIString(name, signature->params[i].name) == 0;
-    };
+    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k));
+    if (!name) {  // a lone surrogate, which no parameter has
+      PyErr_Clear();
+      name = "?";
+    }
+    const auto is_it = [&](int32_t i) { return std::strcmp(name, signature->params[i].name) == 0; };
     int32_t at = 0;
     while (at < signature->num_params && !is_it(at)) ++at;
-    const char* text = PyUnicode_AsUTF8(name);
-    if (at == signature->num_params)
-      return refuse_call(signature, fmt::format("an unknown one, {}", text ? text : "?"));
+    if (at == signature->num_params) return refuse_call(signature, fmt::format("an unknown one, {}", name));
     for (int32_t other = at + 1; other < signature->num_params; ++other) {
-      if (is_it(other)) return refuse_ambiguous(signature, text ? text : "?", at, other);
+      if (is_it(other)) return refuse_ambiguous(signature, name, at, other);
     }
-    if (ordered[at]) return refuse_call(signature, fmt::format("{} twice", text ? text : "?"));
+    if (ordered[at]) return refuse_call(signature, fmt::format("{} twice", name));
     ordered[at] = args[positional + k];
   }
   for (int32_t i = 0; i < signature->num_params; ++i) {

@@ -1,6 +1,7 @@
 // Tensor arguments: the buffer protocol first, then the element types that it cannot express, then DLPack.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "python/call_arguments.h"
@@ -460,11 +461,12 @@ void fold_lanes(const tw_param* param, TensorArgument& argument) {
   const int last = tensor.ndim - 1;
   if (tensor.dtype.lanes != 1 || last != param->ndim || tensor.shape[last] != lanes) return;
   if (tensor.strides) {
-    if (tensor.strides[last] != 1) return;
+    const bool is_empty = std::find(tensor.shape, tensor.shape + last, 0) != tensor.shape + last;
+    const auto is_used = [&](int d) { return !is_empty && tensor.shape[d] > 1; };
+    if (tensor.strides[last] != 1 || last > TensorArgument::kInlineDims) return;
     for (int d = 0; d < last; ++d) {
-      if (tensor.strides[d] % lanes != 0) return;
+      if (is_used(d) && tensor.strides[d] % lanes != 0) return;
     }
-    if (last > TensorArgument::kInlineDims) return;
     for (int d = 0; d < last; ++d) argument.strides[d] = tensor.strides[d] / lanes;
     tensor.strides = argument.strides;
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,64 @@ def test_names_that_no_kernel_can_have(target: str) -> None:
         with pytest.raises(tw.ArgumentError, match=why) as error:
             tw.compile(saxpy.with_attr("global_symbol", name), target=target)
         assert error.value.code == "compile/name"
+
+
+def test_threads_may_export_to_one_folder(tmp_path: Path) -> None:
+    kernel, failed = tw.compile(saxpy), []
+
+    def work() -> None:
+        try:
+            for _ in range(3):
+                kernel.export(tmp_path, "same")
+        except tw.Error as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["same.h", "same.o", "same.so"]
+
+
+def test_headers_of_similar_names_go_together(tmp_path: Path) -> None:
+    names = {"one": "a-b", "two": "a_b", "three": "A_b", "four": "a__b"}
+    for function, name in names.items():
+        module = {
+            each: tw.script.from_source(f"@T.prim_func\ndef {each}(A: T.Buffer((8,), 'int32')):\n    A[0] = 1\n")
+            for each in (function, f"{function}_again")
+        }
+        tw.compile(tw.ir.IRModule(module)).export(tmp_path, name)
+    lines = [f'#include "{name}.h"' for name in names.values()]
+    uses = [f"  (void)&{function};\n  (void)&{function}_again;" for function in names]
+    (tmp_path / "main.c").write_text("\n".join([*lines, "int main(void) {", *uses, "  return 0;", "}"]))
+    command = ["cc", "-Wall", "-Werror", "-fsyntax-only", str(tmp_path / "main.c")]
+    subprocess.run(command, check=True)
+
+
+def test_keywords_of_any_letters(tmp_path: Path) -> None:
+    program = tw.script.from_source(
+        "@T.prim_func\ndef f(α: T.Buffer((4,), 'int32'), ä: T.Buffer((4,), 'int32')):\n"
+        "    for i in range(4):\n        ä[i] = α[i] + 1\n"
+    )
+    kernel = tw.compile(program)
+    files = kernel.export(tmp_path)
+    for each in (kernel, tw.load(files.library), tw.load(files.object)):
+        a, b = np.arange(4, dtype="int32"), np.zeros(4, "int32")
+        each(ä=b, α=a)
+        np.testing.assert_array_equal(b, a + 1)
+        with pytest.raises(tw.ArgumentError, match="an unknown one, β"):
+            each(β=b, α=a)
+
+
+def test_an_object_of_another_version(tmp_path: Path) -> None:
+    source = (
+        "const struct { unsigned version; int count; void *kernels, *producer; } tilewright_module = {99, 0, 0, 0};"
+    )
+    subprocess.run(["cc", "-c", "-x", "c", "-", "-o", tmp_path / "old.o"], input=source.encode(), check=True)
+    with pytest.raises(tw.ResourceError, match=r"old\.o cannot be loaded: .* has version 99 of the kernel interface"):
+        tw.load(tmp_path / "old.o")
 
 
 def test_names_with_a_zero_byte(tmp_path: Path) -> None:

@@ -288,6 +288,14 @@ def test_arrays_of_scalars_are_vectors_where_the_last_dimension_is_the_lanes() -
         for other in (a.ravel(), a.T, a[:, :2], a.astype("float64")):
             with pytest.raises(tw.ArgumentError):
                 kernel(other, b)
+
+    @T.prim_func
+    def once(A: T.Buffer((1,), "float32x4"), B: T.Buffer((1,), "float32x4")):
+        B[0] = A[0] + A[0]
+
+    # A stride that leads to no second vector may be any, also no whole number of vectors.
+    row = np.arange(12, dtype="float32").reshape(2, 6)[:1, :4]
+    np.testing.assert_array_equal(tw.compile(once)(row), 2 * row)
     assert tw.compile(twice).benchmark(a, b).median > 0
     with pytest.raises(tw.ArgumentError, match="NumPy has no type for float32x4"):
         tw.tune(twice, trials=1)
