@@ -388,8 +388,25 @@ static int32_t launch_in_context(tw_ctx* ctx, tw_queue* queue, const tw_device_i
   return tw_report(ctx, TW_ERROR_LAUNCH, message);
 }
 
+/* The driver takes numbers of 32 bits, and a part of a larger grid would run. */
+static int32_t refuse_grid(tw_ctx* ctx, const char* function, const char* kernel, const int64_t* extents) {
+  char message[512];
+  snprintf(
+      message, sizeof message,
+      "%.70s: kernel %.70s needs a grid of %lld x %lld x %lld blocks of %lld x %lld x %lld threads, and CUDA takes "
+      "at most 2147483647 of each" TW_HINT_PREFIX
+      "call it for smaller sizes, or let each block do more: split the loops that are bound to blockIdx, and leave "
+      "a part serial",
+      function, kernel, (long long)extents[0], (long long)extents[1], (long long)extents[2], (long long)extents[3],
+      (long long)extents[4], (long long)extents[5]);
+  return tw_report(ctx, TW_ERROR_LAUNCH, message);
+}
+
 static int32_t launch(tw_ctx* ctx, tw_queue* queue, const tw_device_image* image, const char* function,
                       const char* kernel, const int64_t* extents, const tw_device_argument* arguments, int32_t count) {
+  for (int d = 0; d < 6; ++d) {
+    if (extents[d] > INT32_MAX) return refuse_grid(ctx, function, kernel, extents);
+  }
   void** values = malloc((size_t)(count + 1) * sizeof *values);
   cu_pointer* addresses = malloc((size_t)(count + 1) * sizeof *addresses);
   int32_t code = TW_ERROR_MEMORY;

@@ -407,6 +407,40 @@ def test_a_simulated_driver_runs_kernels(tmp_path):
     ]
 
 
+BLOCKS = """
+import numpy as np
+import tilewright as tw
+
+kernel = tw.load("LIBRARY")
+a, b = np.ones(4, "float32"), np.zeros(4, "float32")
+for n in (2**31, 2**32 + 4, 2**40):
+    try:
+        kernel(a, b, n, 3.0)
+    except tw.ResourceError as error:
+        assert f"needs a grid of {n} x 1 x 1 blocks" in str(error) and "let each block do more" in error.hint, error
+        print(error.code)
+assert (b == 0).all()
+kernel(a, b, 4, 3.0)
+assert (b == 3).all()
+"""
+
+
+def test_a_grid_that_is_too_large_is_refused_at_the_call(tmp_path):
+    """Of 2^32 + 4 blocks, the driver would run four."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32"), n: T.int64, s: T.float32):
+    for i in T.thread_binding(n, thread="blockIdx.x"):
+        with T.block("B"):
+            v = T.axis.spatial(n, i)
+            T.where(i < T.int64(4))
+            B[v] = A[v] * s
+""")
+    exported = str(compiled(program).export(tmp_path, "blocks").library)
+    outcome = in_process(BLOCKS.replace("LIBRARY", exported), **simulated_driver(tmp_path))
+    assert outcome.stdout.split() == ["call/launch"] * 3, outcome.stderr
+
+
 VECTORS = """
 import numpy as np
 import tilewright as tw
