@@ -4,6 +4,8 @@
 
 #include <nanobind/stl/unique_ptr.h>
 
+#include <cmath>
+
 #include "python/measured_arguments.h"
 #include "python/process_exit.h"
 #include "python/search_components.h"
@@ -41,7 +43,11 @@ Measured decoded(const nb::bytes& bytes) {
   Measured measured;
   Decoder decoder({bytes.c_str(), bytes.size()});
   measured.fields(decoder);
-  if (decoder.ok() && static_cast<int>(measured.outcome) < kNumOutcomes) return measured;
+  const auto is_time = [](double seconds) { return std::isfinite(seconds) && seconds > 0; };
+  const bool are_times = all_of(measured.seconds, is_time) &&
+                         (measured.incumbent_seconds == 0 || is_time(measured.incumbent_seconds)) &&
+                         (measured.build_seconds == 0 || is_time(measured.build_seconds));
+  if (decoder.ok() && static_cast<int>(measured.outcome) < kNumOutcomes && are_times) return measured;
   Measured garbage;
   garbage.outcome = Outcome::kRunCrash;
   garbage.error = resource_error("cluster/garbage", "a worker answered with bytes that are not a result");

@@ -74,7 +74,8 @@ def _is_list(value: Any, kind: type, count: int | None = None) -> bool:
 
 
 def _is_result(value: Any) -> bool:
-    return isinstance(value, bytes) and _core.measured_facts(value)["code"] != "cluster/garbage"
+    facts = _core.measured_facts(value) if isinstance(value, bytes) else {"code": "cluster/garbage"}
+    return facts["code"] != "cluster/garbage" and (facts["outcome"] != "ok" or bool(facts["seconds"]))
 
 
 def _is_duration(value: Any) -> bool:
