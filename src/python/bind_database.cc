@@ -191,6 +191,8 @@ void bind_records(Class& database) {
       .def("finals", asked(&Database::finals), nb::arg("hash"), nb::arg("target"))
       .def("meta", asked(&Database::meta), nb::arg("key"))
       .def("set_meta", asked(&Database::set_meta), nb::arg("key"), nb::arg("value"))
+      .def("replace_meta", asked(&Database::replace_meta), nb::arg("key"), nb::arg("before").none(), nb::arg("value"),
+           "Sets a value if it is `before`, None if there is none yet; gives whether it was.")
       .def("flush", asked(&Database::flush),
            "Moves what was committed from the log into the file, so that a copy of the file alone has it.")
       .def("close", &Database::close, "Ends the connection to a server.");

@@ -17,12 +17,13 @@ T = TypeVar("T")
 
 #: number of sessions whose time breakdown a file keeps
 KEPT_TIMES = 200
+#: attempts to change a note that other sessions change at the same time
+MOST_CHANGES = 100
 
 
 def store_times(store: Any, session: str, seconds: Mapping[str, float]) -> None:
     """Store the time breakdown of a session in a file of records."""
-    times = [*load_times(store), (session, dict(seconds))][-KEPT_TIMES:]
-    store.set_meta("times", json.dumps(times))
+    _change(store, "times", lambda: [*load_times(store), (session, dict(seconds))][-KEPT_TIMES:])
 
 
 def load_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
@@ -152,10 +153,14 @@ class RecordedFormat:
 
 def store_formats(store: Any, program: ir.PrimFunc, found: Iterable[RecordedFormat]) -> None:
     """Store the formats in which a search has tuned a program, in addition to those stored before."""
-    known = {
-        (each.tensor, str(each), each.count, each.workload): each for each in [*load_formats(store, program), *found]
-    }
-    store.set_meta(f"formats/{program_keys(program)[0]}", json.dumps([asdict(each) for each in known.values()]))
+    added = list(found)
+
+    def every() -> list[dict[str, Any]]:
+        formats = [*load_formats(store, program), *added]
+        known = {(each.tensor, str(each), each.count, each.workload): each for each in formats}
+        return [asdict(each) for each in known.values()]
+
+    _change(store, f"formats/{program_keys(program)[0]}", every)
 
 
 def load_formats(store: Any, program: ir.PrimFunc | ir.Module) -> list[RecordedFormat]:
@@ -167,6 +172,21 @@ def load_formats(store: Any, program: ir.PrimFunc | ir.Module) -> list[RecordedF
     nothing: list[RecordedFormat] = []
     what = "which formats a program was tuned in"
     return [each for key in program_keys(program) for each in _read(store, f"formats/{key}", parse, nothing, what)]
+
+
+def _change(store: Any, key: str, changed: Callable[[], Any]) -> None:
+    """Store a note that depends on the stored one, which other sessions may change at the same time.
+
+    Args:
+        store: the database.
+        key: key of the note.
+        changed: returns the note from what is stored now.
+    """
+    for _ in range(MOST_CHANGES):
+        before = store.meta(key)
+        if store.replace_meta(key, before, json.dumps(changed())):
+            return
+    store.set_meta(key, json.dumps(changed()))  # its text is damaged, so it never is what was read
 
 
 def _read(store: Any, key: str, parse: Callable[[Any], T], nothing: T, what: str) -> T:

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <filesystem>
 #include <limits>
@@ -15,6 +16,7 @@
 #include "search/database/database_file.h"
 #include "search/database/schema.h"
 #include "search/database/sqlite.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 namespace {
@@ -79,7 +81,8 @@ Diagnostic missing(const std::string& path) {
 }  // namespace
 
 double Record::median() const {
-  if (seconds.empty()) return std::numeric_limits<double>::infinity();
+  const auto is_nan = [](double each) { return std::isnan(each); };
+  if (seconds.empty() || any_of(seconds, is_nan)) return std::numeric_limits<double>::infinity();
   std::vector<double> sorted = seconds;
   std::ranges::sort(sorted);
   const size_t middle = sorted.size() / 2;
@@ -268,7 +271,9 @@ Result<int64_t> Database::put(const Record& record, const sql::Row& ids, const s
   std::vector<std::string> columns{"workload_id", "target_id", "host_id", "libraries_id", "session_id", "median"};
   sql::Row values = ids;
   values.push_back(session);
-  values.push_back(or_null(record.is_ok(), record.median()));
+  // A record of another program may say anything; what is no time is no best time.
+  const double median = record.median();
+  values.push_back(or_null(record.is_ok() && std::isfinite(median) && median > 0, median));
   for_each_field(record, [&](std::string_view name, const auto& field) {
     const std::string column = column_of(name);
     if (!column.starts_with("r.") || name == "id") return;
@@ -402,6 +407,17 @@ Status Database::set_meta(const std::string& key, const std::string& value) {
                        "SET value = excluded.value",
                        key, value));
   return Ok{};
+}
+
+Result<bool> Database::replace_meta(const std::string& key, const std::optional<std::string>& before,
+                                    const std::string& value) {
+  const std::lock_guard lock(mutex_);
+  TW_TRY(changed, before ? connection_->run("UPDATE #meta SET value = ?2 WHERE key = ?1 AND value = ?3 RETURNING key",
+                                            key, value, *before)
+                         : connection_->run("INSERT INTO #meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) "
+                                            "DO NOTHING RETURNING key",
+                                            key, value));
+  return !changed.empty();
 }
 
 Result<std::optional<std::string>> Database::meta(const std::string& key) {

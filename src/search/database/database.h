@@ -163,6 +163,9 @@ class Database {
 
   /// Free-form facts about the file.
   Status set_meta(const std::string& key, const std::string& value);
+  /// Sets the value if it is `before` (none: if there is none yet), and returns whether it was: another process may
+  /// have changed it meanwhile.
+  Result<bool> replace_meta(const std::string& key, const std::optional<std::string>& before, const std::string& value);
   Result<std::optional<std::string>> meta(const std::string& key);
 
   /// Moves what was committed from the log into the file, so that a copy of the file alone has it while the database is

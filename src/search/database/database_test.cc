@@ -409,6 +409,13 @@ TEST(Database, MetaHoldsFreeFacts) {
   ASSERT_TRUE(database->set_meta("host", "a").ok());
   ASSERT_TRUE(database->set_meta("host", "b").ok());
   EXPECT_EQ(**database->meta("host"), "b");
+  EXPECT_FALSE(*database->replace_meta("host", std::nullopt, "c"));
+  EXPECT_FALSE(*database->replace_meta("host", "a", "c"));
+  EXPECT_EQ(**database->meta("host"), "b");
+  EXPECT_TRUE(*database->replace_meta("host", "b", "c"));
+  EXPECT_EQ(**database->meta("host"), "c");
+  EXPECT_TRUE(*database->replace_meta("new", std::nullopt, "d"));
+  EXPECT_EQ(**database->meta("new"), "d");
 }
 
 TEST(Database, MedianOfNothingIsInfinite) { EXPECT_TRUE(std::isinf(Record{}.median())); }
