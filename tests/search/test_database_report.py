@@ -143,6 +143,21 @@ def test_failures_and_other_machines(tmp_path):
     assert report.times == ()
 
 
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
+def test_seconds_that_are_no_time(tmp_path, seconds):
+    """Records of other programs may say anything; what is no time is not the best one."""
+    path = tmp_path / "records.db"
+    program = tw.ir.IRModule({"main": matmul(16, 16, 16)})
+    commit(path, program, [seconds] * 40)
+    commit(path, program, [2e-3])
+    (task,) = report_on(path).tasks
+    assert (task.best_seconds, task.failures) == (2e-3, {"no time": (1, "")})
+    assert [trial.seconds for trial in task.trials] == [None, 2e-3]
+    check_page(page(report_on(path)))
+    store = _core.Database.open(str(path))
+    assert [row.median for row in store.top_k(_core.structural_hash(program), task.target, 9)] == [2e-3]
+
+
 def test_programs_that_cannot_be_read(tmp_path):
     path = tmp_path / "records.db"
     store = _core.Database.open(str(path))

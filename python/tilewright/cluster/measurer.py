@@ -28,7 +28,7 @@ from tilewright.cluster.answers import decoded
 from tilewright.cluster.connection import SILENT_SECONDS, Cluster, WorkerFacts
 from tilewright.cluster.fetcher import FETCH_SECONDS, Fetcher
 from tilewright.cluster.job import Job
-from tilewright.cluster.messages import pack, unpack
+from tilewright.cluster.messages import pack
 from tilewright.cluster.references import References
 from tilewright.cluster.worker_states import WorkerStates
 from tilewright.errors import ResourceError

@@ -7,6 +7,7 @@ import contextlib
 import datetime
 import functools
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -43,6 +44,8 @@ __all__ = ["Baseline", "BestSchedule", "DatabaseReport", "Roofline", "TaskReport
 
 #: outcome of correct candidates that were stopped because they were slow
 STOPPED = "slow_stopped"
+#: outcome of records of other programs whose seconds are none
+NO_TIME = "no time"
 ORDINALS = {1: "best", 2: "second-best", 3: "third-best"}
 #: message for a database without records
 EMPTY = "It holds no records: `tilewright tune FILE` and tw.tune(program, database=...) add some."
@@ -399,7 +402,7 @@ def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
             by_target.setdefault(row.target, []).append(row)
         known, remark = _known_task(workload)
         for target, rows in sorted(by_target.items()):
-            best = store.top_k(workload.hash, target, sys.maxsize) if target else []
+            best = [row for row in store.top_k(workload.hash, target, sys.maxsize) if _has_time(row)] if target else []
             refusals = load_refusals(store, workload.hash, target)
             won = store.finals(workload.hash, target)
             finals = load_finals(store, workload.hash, target)
@@ -521,14 +524,15 @@ def _task_report(
     trials, failures, stopped = [], dict[str, tuple[int, str]](), 0
     rows = [row for row in rows if row.index >= 0]
     for number, row in enumerate(rows, 1):
-        right = row.outcome == "ok" and bool(row.seconds)
+        right = row.outcome == "ok" and _has_time(row)
         since = max(0.0, _moment(row.created) - start)
         trials.append(Trial(number, row.median if right else None, since, row.outcome, row.error))
         if row.outcome == STOPPED:
             stopped += 1
         elif not right:
-            count, first = failures.get(row.outcome, (0, row.error))
-            failures[row.outcome] = (count + 1, first)
+            outcome = NO_TIME if row.outcome == "ok" else row.outcome
+            count, first = failures.get(outcome, (0, row.error))
+            failures[outcome] = (count + 1, first)
     by_id = {row.id: trial for trial, row in zip(trials, rows, strict=True)}
     best, seconds, _ = ranking.best[0] if ranking.best else (None, None, False)
     shown, roofline, by_heuristic = [], None, None
@@ -566,6 +570,10 @@ def _task_report(
         origin_table(rows),
         remark,
     )
+
+
+def _has_time(row: Record) -> bool:
+    return bool(row.seconds) and 0 < row.median < math.inf
 
 
 def _moment(created: str) -> float:
