@@ -57,7 +57,7 @@ def folder() -> Path:
         if not shared and not (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()):
             raise _no_locks(path, "it is not a folder of this user") from None
     except OSError as error:
-        raise _no_locks(path, error.strerror) from None
+        raise _no_locks(path, error.strerror or str(error)) from None
     return path
 
 
@@ -77,7 +77,7 @@ def _open(name: str) -> int:
         except FileExistsError:
             continue  # another worker has just made it
         except OSError as error:
-            raise _no_locks(path, error.strerror) from None
+            raise _no_locks(path, error.strerror or str(error)) from None
         if _shared_folder():
             os.fchmod(file, 0o666)
         return file
