@@ -3,6 +3,7 @@
 import pytest
 
 import tilewright as tw
+from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.script import tir as T
 from tilewright.testing import workloads
@@ -387,6 +388,52 @@ def test_shared_memory_has_a_limit():
 
     assert verified(copied(12288))
     assert not verified(copied(12289))
+
+
+def stages_in_shared_memory(elements, threads=32, overlap=False):
+    """Two stages of a kernel, each with a buffer of its own: the second one copies from the first, or from memory."""
+
+    @T.prim_func
+    def main(A: T.Buffer((4, elements), "float32"), B: T.Buffer((4, elements), "float32")):
+        for block in T.thread_binding(4, "blockIdx.x"):
+            with T.block("tile"):
+                vb = T.axis.spatial(4, block)
+                first = T.alloc_buffer((elements,), "float32", scope="shared")
+                second = T.alloc_buffer((elements,), "float32", scope="shared")
+                for thread, k in T.grid(threads, elements // threads):
+                    with T.block("load"):
+                        v = T.axis.spatial(elements, thread * (elements // threads) + k)
+                        first[v] = A[vb, v]
+                for thread, k in T.grid(threads, elements // threads):
+                    with T.block("store"):
+                        v = T.axis.spatial(elements, thread * (elements // threads) + k)
+                        B[vb, v] = first[elements - 1 - v]
+                for thread, k in T.grid(threads, elements // threads):
+                    with T.block("again"):
+                        v = T.axis.spatial(elements, thread * (elements // threads) + k)
+                        second[v] = B[vb, v] + (first[v] if overlap else T.float32(1))
+                for thread, k in T.grid(threads, elements // threads):
+                    with T.block("out"):
+                        v = T.axis.spatial(elements, thread * (elements // threads) + k)
+                        B[vb, v] = second[elements - 1 - v]
+
+    sch = tw.Schedule(main)
+    for name in ("load", "store", "again", "out"):
+        sch.bind(sch.get_loops(sch.get_block(name))[-2], "threadIdx.x")
+    return sch
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_buffers_that_are_never_alive_together_share_memory(overlap):
+    """As in the compiled kernel, whose array is as large."""
+    most = 49152 // 4 // (2 if overlap else 1)
+    fits, exceeds = (stages_in_shared_memory(each, overlap=overlap) for each in (most, most + 32))
+    assert verified(fits) and not verified(exceeds)
+    lowered = _core.lower(fits.mod, GPU)[0]
+    (sizes,) = _core.kernel_sizes(lowered)
+    assert sizes["shared_bytes"] == 49152
+    with pytest.raises(tw.errors.Error, match="shared memory"):
+        _core.lower(exceeds.mod, GPU)
 
 
 @pytest.mark.parametrize(

@@ -26,21 +26,18 @@
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"
 #include "lower/gpu/place_barriers.h"
+#include "lower/gpu/shared_arena.h"
 #include "lower/passes.h"
 #include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
 
-constexpr int64_t kAlignment = 16, kAlignmentOfFragments = 32;
+constexpr int64_t kAlignmentOfFragments = 32;
 
-struct Tile {
+struct Tile : SharedTile {
   Ref<Allocate> allocate;
-  int64_t bytes = 0;
-  int declared = 0;           ///< position of the allocation
-  int first = -1, last = -1;  ///< positions of accesses
-  int64_t offset = 0;
-  int64_t alignment = kAlignment;
+  int declared = 0;  ///< position of the allocation
 };
 
 class Lifetimes {
@@ -101,7 +98,7 @@ class Lifetimes {
       }
       return;
     }
-    Tile tile{allocate, 0, ++position_};
+    Tile tile{{}, allocate, ++position_};
     tile.bytes = std::max<int64_t>(*count, 1) * allocate->dtype.bytes() * allocate->dtype.lanes;
     index_[allocate->buffer_var] = tiles_.size();
     tiles_.push_back(tile);
@@ -146,29 +143,11 @@ class Lifetimes {
   std::optional<Diagnostic> error_;
 };
 
-/// First fit, the largest first. Returns the size of the arena.
+/// Returns the size of the arena.
 int64_t place(std::vector<Tile>& tiles) {
-  std::vector<Tile*> order;
-  for (Tile& tile : tiles) {
-    if (tile.first >= 0) order.push_back(&tile);
-  }
-  std::ranges::stable_sort(order, [](const Tile* a, const Tile* b) { return a->bytes > b->bytes; });
-  int64_t size = 0;
-  for (size_t i : indices_of(order)) {
-    Tile& tile = *order[i];
-    std::vector<const Tile*> others;
-    for (size_t j = 0; j < i; ++j) {
-      if (order[j]->first <= tile.last && tile.first <= order[j]->last) others.push_back(order[j]);
-    }
-    std::ranges::sort(others, [](const Tile* a, const Tile* b) { return a->offset < b->offset; });
-    for (const Tile* other : others) {
-      if (tile.offset + tile.bytes <= other->offset) break;
-      int64_t behind = other->offset + other->bytes;
-      tile.offset = std::max(tile.offset, (behind + tile.alignment - 1) / tile.alignment * tile.alignment);
-    }
-    size = std::max(size, tile.offset + tile.bytes);
-  }
-  return size;
+  std::vector<SharedTile*> all;
+  for (Tile& tile : tiles) all.push_back(&tile);
+  return place_in_arena(all);
 }
 
 }  // namespace

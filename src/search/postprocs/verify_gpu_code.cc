@@ -3,15 +3,18 @@
 // And what rules asked for: the number of threads around a block is between meta_schedule.thread_extent_low_inclusive
 // and ..._high_inclusive.
 //
-// Shared memory is counted after compaction, times the copies that a software pipeline keeps in flight.
+// Shared memory is counted after compaction, times the copies that a software pipeline keeps in flight. Buffers that
+// are never alive together share bytes, as in the compiled kernel (lower/gpu/plan_shared_memory.cc).
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "analysis/threads.h"
 #include "ir/build.h"
 #include "ir/strides.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/gpu/shared_arena.h"
 #include "search/loop_kinds.h"
 #include "search/pipeline_versions.h"
 #include "search/postprocs/compacted.h"
@@ -77,6 +80,55 @@ std::optional<Launch> launch_of(const AttrStmt& attr) {
   return Launch{*axis, iter->thread_tag, extent ? std::optional(extent->value) : std::nullopt};
 }
 
+/// The shared memory of a kernel while it is walked: which buffers are alive together.
+///
+/// A buffer is alive from its first access to its last, in all of a loop if it is allocated outside of it, and in all
+/// of a pipeline, whose iterations overlap.
+class SharedMemory {
+ public:
+  void allocate(const Ref<Var>& data, int64_t bytes) {
+    index_[data] = tiles_.size();
+    tiles_.push_back({{.bytes = bytes}, ++position_});
+  }
+  /// What is accessed through `view` is an access of the other.
+  void alias(const Ref<Var>& view, const Ref<Var>& data) {
+    auto found = index_.find(data);
+    if (found != index_.end()) index_[view] = size_t{found->second};
+  }
+  void touch(const Ref<Var>& data) {
+    auto found = index_.find(data);
+    if (found == index_.end()) return;
+    Tile& tile = tiles_[found->second];
+    if (tile.first < 0) tile.first = position_;
+    tile.last = position_;
+  }
+  void next_statement() { ++position_; }
+  template <class Descend>
+  void loop(bool is_pipeline, Descend descend) {
+    const int begin = ++position_;
+    descend();
+    const int end = ++position_;
+    for (Tile& tile : tiles_) {
+      if (tile.last < begin || (tile.declared >= begin && !is_pipeline)) continue;
+      tile.first = std::min(tile.first, begin);
+      tile.last = end;
+    }
+  }
+  int64_t bytes() {
+    std::vector<lower::SharedTile*> all;
+    for (Tile& tile : tiles_) all.push_back(&tile);
+    return lower::place_in_arena(all);
+  }
+
+ private:
+  struct Tile : lower::SharedTile {
+    int declared = 0;  ///< position of the allocation
+  };
+  std::vector<Tile> tiles_;
+  std::unordered_map<NodeRef, size_t> index_;
+  int position_ = 0;
+};
+
 /// Checks the resources of one kernel.
 class KernelCheck {
  public:
@@ -90,10 +142,32 @@ class KernelCheck {
           if (!launch) return v.descend(attr);
           inside(launch->axis, launch->tag, launch->extent, [&] { v.descend(attr); });
         },
-        [&](const Ref<Block>& block) { allocate(*block); },
-        [&](const Ref<Allocate>& allocation) { allocate(*allocation); },
-        [&](const Ref<BufferStore>& store) { check_vector(store, store->value.dtype()); },
-        [&](const Ref<BufferLoad>& load) { check_vector(load, Expr(load).dtype()); },
+        [&](const Ref<Block>& block, Visitor& v) {
+          allocate(*block);
+          v.descend(block);
+        },
+        [&](const Ref<Allocate>& allocation, Visitor& v) {
+          allocate(*allocation);
+          v.descend(allocation);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          check_vector(store, store->value.dtype());
+          v.descend(store);
+          kernel_.shared.touch(store->buffer->data);
+          kernel_.shared.next_statement();
+        },
+        [&](const Ref<Evaluate>& evaluate, Visitor& v) {
+          v.descend(evaluate);
+          kernel_.shared.next_statement();
+        },
+        [&](const Ref<Var>& v, Visitor& walk) {  // a pointer that an intrinsic gets
+          if (walk.role() == Role::kChild) kernel_.shared.touch(v);
+        },
+        [&](const Ref<Buffer>&, Visitor&) {},  // to name it is no access
+        [&](const Ref<BufferLoad>& load) {
+          check_vector(load, Expr(load).dtype());
+          kernel_.shared.touch(load->buffer->data);
+        },
         [&](const Ref<Cast>& cast) { check_vector(cast, Expr(cast).dtype()); });
     return good_;
   }
@@ -108,11 +182,13 @@ class KernelCheck {
       return;
     }
     around_.push_back(loop);
+    const bool is_pipeline = loop->annotations.has("software_pipeline_stage");
+    const auto body = [&] { kernel_.shared.loop(is_pipeline, [&] { v.descend(loop); }); };
     auto axis = analysis::thread_axis(*loop);
     if (axis) {
-      inside(*axis, loop->thread_binding->thread_tag, extent, [&] { v.descend(loop); });
+      inside(*axis, loop->thread_binding->thread_tag, extent, body);
     } else {
-      v.descend(loop);
+      body();
     }
     around_.pop_back();
   }
@@ -146,7 +222,10 @@ class KernelCheck {
       if (memory_scope(buffer->scope()).prefix != "shared") continue;
       auto bytes = bytes_of(*buffer);
       good_ &= bytes.has_value();
-      kernel_.shared_bytes += bytes.value_or(0) * copies_of(buffer);
+      kernel_.shared.allocate(buffer->data, bytes.value_or(0) * copies_of(buffer));
+    }
+    for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
+      kernel_.shared.alias(match->buffer->data, match->source->buffer->data);
     }
   }
 
@@ -155,7 +234,7 @@ class KernelCheck {
     if (!type || memory_scope(type->storage_scope).prefix != "shared") return;
     auto bytes = known_product(allocation.dtype.bytes() * allocation.dtype.lanes, allocation.extents);
     good_ &= bytes.has_value();
-    kernel_.shared_bytes += bytes.value_or(0);
+    kernel_.shared.allocate(allocation.buffer_var, bytes.value_or(0));
   }
 
   /// Returns how many versions of the buffer are in use at once in the pipelines around.
@@ -176,12 +255,13 @@ class KernelCheck {
   void finish() {
     auto within = [](int64_t value, int64_t limit) { return limit == 0 || value <= limit; };  // 0: not stated
     good_ &= within(kernel_.threads, target_.max_threads_per_block);
-    good_ &= within(kernel_.shared_bytes, target_.max_shared_memory_per_block);
+    good_ &= within(kernel_.shared.bytes(), target_.max_shared_memory_per_block);
   }
 
   struct Kernel {
     std::map<std::string, int64_t> extents;
-    int64_t threads = 1, shared_bytes = 0;
+    int64_t threads = 1;
+    SharedMemory shared;
   };
   const Target& target_;
   bool open_grids_;

@@ -133,7 +133,9 @@ class SharedCopies {
       auto factors = factors_inside(write->block, place->loop, at, block.iter_vars.size());
       if (!factors) return std::nullopt;
       const BufferRegion& region = *block.writes[*index];
-      SharedBounds::Copy copy{write->block.index, region.buffer->dtype.bytes() * region.buffer->dtype.lanes, {}, 1, {}};
+      // It is written when all operands were read, and shares their bytes.
+      SharedBounds::Copy copy{
+          steps_[number]->outputs[0], region.buffer->dtype.bytes() * region.buffer->dtype.lanes, {}, 1, {}};
       for (const Ref<Range>& range : region.region) copy.element *= const_int(range->extent).value_or(1);
       for (size_t axis : indices_of(*factors)) {
         if (block.iter_vars[axis]->iter_type != IterType::kDataPar) continue;

@@ -39,7 +39,7 @@ class SharedBounds {
   struct Copy {
     int64_t bytes_of(const TileFactors::Tilings& tilings) const;
 
-    uint32_t block;   ///< reading block: buffers of one block are alive together
+    uint32_t block;   ///< reading block, or the copy of a result: buffers of one are alive together
     int64_t element;  ///< bytes
     std::vector<Extent> shape;
     int64_t versions = 1;             ///< versions in a pipeline with several iterations
