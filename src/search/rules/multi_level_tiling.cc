@@ -46,6 +46,14 @@ bool exceed(const std::vector<int64_t>& levels, size_t size) {
   return any_of(levels, [&](int64_t level) { return level < 1 || level > static_cast<int64_t>(size); });
 }
 
+/// The last loop of a level; where no loop has tiles there, that of the level around. None if there is none outside.
+std::optional<LoopRV> last_loop(const TilingState& state, int64_t level) {
+  for (size_t i = static_cast<size_t>(level); i-- > 0;) {
+    if (!state.tiles[i].empty()) return state.tiles[i].back();
+  }
+  return std::nullopt;
+}
+
 /// The levels that the annotation "meta_schedule.write_cache_level" asks for.
 std::optional<std::vector<int64_t>> asked_levels(const Block& block) {
   NodeRef value = block.annotations.get("meta_schedule.write_cache_level");
@@ -266,8 +274,9 @@ Result<TilingStates> MultiLevelTiling::add_write_reuse(TilingState state) const 
   auto at_each_level = [&](BlockRV copy) {
     for (int64_t level : levels) {
       TilingState other = state.fork();
-      LoopRV loop = other.tiles[level - 1].back();
-      if (other.schedule.apply(ReverseComputeAt{.block = copy, .loop = loop, .preserve_unit_loops = true}).ok()) {
+      auto loop = last_loop(other, level);
+      if (!loop) continue;
+      if (other.schedule.apply(ReverseComputeAt{.block = copy, .loop = *loop, .preserve_unit_loops = true}).ok()) {
         result.push_back(std::move(other));
       }
     }
@@ -316,7 +325,7 @@ Result<TilingStates> MultiLevelTiling::add_read_reuse(TilingState state) const {
   for (int64_t level : options_.reuse_read.levels) {
     TilingState other = state.fork();
     Schedule& schedule = other.schedule;
-    LoopRV loop = other.tiles[level - 1].back();
+    auto loop = last_loop(other, level);
     TW_TRY(place, schedule.state().find(other.block));
     // ranks of buffers that are read; none for a buffer that the block writes
     std::vector<std::optional<size_t>> ranks;
@@ -325,10 +334,10 @@ Result<TilingStates> MultiLevelTiling::add_read_reuse(TilingState state) const {
       ranks.push_back(is_written ? std::nullopt : std::optional(read->buffer->shape.size()));
     }
     for (size_t i : indices_of(ranks)) {
-      if (!ranks[i]) continue;
+      if (!ranks[i] || !loop) continue;
       // An operand whose copy cannot be proved to be complete in time is read from its original location.
       Schedule trial = schedule;
-      auto copy = copy_read(trial, other.block, i, *ranks[i], loop);
+      auto copy = copy_read(trial, other.block, i, *ranks[i], *loop);
       if (!copy.ok()) continue;
       schedule = std::move(trial);
       other.read_reuse[i] = *copy;

@@ -112,6 +112,42 @@ def test_a_filter_asks_for_more() -> None:
     check(function, [sch])
 
 
+@pytest.mark.parametrize("target", [GPU, NEW_GPU])
+@pytest.mark.parametrize("levels", [4, 5, 7])
+def test_levels_without_loops_are_those_around(target: str, levels: int) -> None:
+    """A filter may choose a block that reduces nothing: it has no loops at the levels of reductions."""
+    a = te.placeholder((32, 48), name="A")
+    b = te.compute((32, 48), lambda i, j: a[i, j] + 1.0, name="B")
+    function = te.create_prim_func([a, b], name="main")
+    rule = ms.MultiLevelTiling(
+        "SSSRRSRS",
+        reuse_read=ms.ReuseType("must", [levels], "shared"),
+        reuse_write=ms.ReuseType("must", [4], "local"),
+        filter_fn=lambda sch, block: sch.get(block).name_hint == "B",
+    )
+    (sch,) = sketches(function, rule, target=target)
+    assert blocks(sch) == ["A_shared", "B", "B_local"]
+    spatial = {4: 3, 5: 3, 7: 4}[levels]  # levels of spatial loops up to it
+    fused = 1  # the copy's own loops
+    assert len(_loops(sch, "A_shared")) == 2 * spatial + fused
+    check(function, [sch])
+
+
+def test_a_level_before_all_loops_has_no_copy() -> None:
+    a = te.placeholder((32, 48), name="A")
+    b = te.compute((32, 48), lambda i, j: a[i, j] + 1.0, name="B")
+    function = te.create_prim_func([a, b], name="main")
+    rule = ms.MultiLevelTiling(
+        "RSRS",
+        reuse_read=ms.ReuseType("must", [1], "shared"),
+        reuse_write=ms.ReuseType("must", [1], "local"),
+        filter_fn=lambda sch, block: sch.get(block).name_hint == "B",
+    )
+    (sch,) = sketches(function, rule, target=GPU)
+    assert blocks(sch) == ["B"]
+    check(function, [sch])
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
