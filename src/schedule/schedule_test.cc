@@ -109,6 +109,19 @@ TEST(Tiling, HasNoTrouble) {
   EXPECT_EQ(sample_tiling(random, prime, 2, 16), (std::vector<int64_t>{prime, 1}));
 }
 
+TEST(Tiling, DivisorsAreAllAndAscending) {
+  for (int64_t n : {1, 2, 97, 360, 4096}) {
+    std::vector<int64_t> expected;
+    for (int64_t d = 1; d <= n; ++d) {
+      if (n % d == 0) expected.push_back(d);
+    }
+    EXPECT_EQ(divisors(n), expected) << n;
+  }
+  const int64_t prime = (int64_t{1} << 31) - 1;
+  EXPECT_EQ(divisors(prime), (std::vector<int64_t>{1, prime}));
+  EXPECT_EQ(divisors(int64_t{1} << 62).size(), 63u);
+}
+
 TEST(Instructions, EveryParameterIsDocumented) {
   for (const KindInfo& info : all_kinds()) {
     for (const Param& param : info.params) {

@@ -5,12 +5,6 @@
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
-namespace {
-
-struct PrimePower {
-  int64_t prime;
-  int exponent;
-};
 
 /// Trial division; past 2^32 a remaining cofactor is found by the time its square root is reached (under 0.1 s up to
 /// 2^53), and loop extents have small factors.
@@ -24,6 +18,21 @@ std::vector<PrimePower> factorize(int64_t n) {
   if (n > 1) result.push_back({n, 1});
   return result;
 }
+
+std::vector<int64_t> divisors(int64_t n) {
+  std::vector<int64_t> all = {1};
+  for (const auto& [prime, exponent] : factorize(n)) {
+    const size_t known = all.size();
+    for (int64_t power = prime, e = 1; e <= exponent; power *= prime, ++e) {
+      for (size_t i = 0; i < known; ++i) all.push_back(all[i] * power);
+      if (e == exponent) break;  // the next power may not fit
+    }
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+namespace {
 
 /// Ways to write `total` as an ordered sum of `parts` numbers from 0 up: C(total + parts - 1, parts - 1).
 double compositions(int total, int64_t parts) {

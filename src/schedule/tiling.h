@@ -1,4 +1,4 @@
-// Uniform sampling of lists of factors with a given product.
+// Uniform sampling of lists of factors with a given product, and the factors of a number.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,17 @@
 #include "schedule/random.h"
 
 namespace tilewright::schedule {
+
+struct PrimePower {
+  int64_t prime;
+  int exponent;
+};
+
+/// The primes of a number, ascending; none of a number below 2. Takes time by the square root of the second largest.
+std::vector<PrimePower> factorize(int64_t n);
+
+/// The divisors of a number, at least 1, ascending.
+std::vector<int64_t> divisors(int64_t n);
 
 /// n factors with product `extent` (at least 1), the last at most `max_last` (at least 1): each such list is equally
 /// likely. n is 1 only if max_last >= extent.

@@ -11,6 +11,7 @@
 #include "schedule/primitives/sample_categorical.h"
 #include "schedule/primitives/sample_partitioned_tile.h"
 #include "schedule/primitives/sample_perfect_tile.h"
+#include "schedule/tiling.h"
 #include "search/mutators/categorical.h"
 #include "search/mutators/mutators.h"
 #include "support/ranges.h"
@@ -46,8 +47,8 @@ const Tiles* tiles_of(const schedule::Instruction& instruction, Limits& limits) 
 /// The factors above 1 that may move.
 Tiles movable(const Tiles& tiles, size_t from, size_t to, const Limits& limits) {
   Tiles factors;
-  for (int64_t factor = 2; factor <= tiles[from]; ++factor) {
-    if (tiles[from] % factor != 0) continue;
+  for (int64_t factor : schedule::divisors(tiles[from])) {
+    if (factor == 1) continue;
     if (to + 1 == tiles.size() && limits.innermost != -1 && tiles[to] * factor > limits.innermost) break;
     if (from >= limits.inner_from && to < limits.inner_from) {
       int64_t inner = std::accumulate(tiles.begin() + limits.inner_from, tiles.end(), int64_t{1}, std::multiplies<>());

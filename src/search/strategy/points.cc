@@ -7,6 +7,7 @@
 #include "schedule/primitives/sample_compute_location.h"
 #include "schedule/primitives/sample_partitioned_tile.h"
 #include "schedule/primitives/sample_perfect_tile.h"
+#include "schedule/tiling.h"
 #include "search/batch.h"
 #include "search/mutators/mutator.h"
 #include "support/ranges.h"
@@ -26,10 +27,8 @@ constexpr int64_t kFruitlessRuns = 200;
 std::vector<Value> moved_factors(const std::vector<int64_t>& tiles, int64_t innermost) {
   std::set<std::vector<int64_t>> moved;
   for (size_t from = 0; from < tiles.size(); ++from) {
-    int64_t left = tiles[from];
-    for (int64_t prime = 2; prime <= left; ++prime) {
-      if (left % prime != 0) continue;
-      while (left % prime == 0) left /= prime;
+    for (const schedule::PrimePower& power : schedule::factorize(tiles[from])) {
+      const int64_t prime = power.prime;
       for (size_t to : indices_of(tiles)) {
         if (to == from || (to + 1 == tiles.size() && innermost > 0 && tiles[to] * prime > innermost)) continue;
         std::vector<int64_t> changed = tiles;
