@@ -1,11 +1,13 @@
 """Mutators change one decision, within its limits; what they give replays to a program that means the same."""
 
 import math
+import time
 
 import pytest
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
+from tilewright.script import tir as T
 from tilewright.testing import workloads
 
 
@@ -42,6 +44,16 @@ def test_without_a_limit_all_may_go_inside():
     assert decisions(ms.MutateTileSize().apply(sch.trace, 0)) == [[1, 7]]
     assert ms.MutateTileSize().apply(tiled(7, [7, 1], limit=4).trace) is None
     assert ms.MutateTileSize().apply(tiled(1, [1, 1]).trace) is None
+
+
+@pytest.mark.parametrize("extent", [2**31 - 1, 2**30, 2**31 - 2])
+def test_tiles_of_long_loops_are_changed_at_once(extent):
+    """Factors are found by the primes of the extent, not by trying each number."""
+    sch = tiled(extent, [extent, 1, 1], limit=64)
+    begin = time.monotonic()
+    seen = {tuple(decisions(ms.MutateTileSize().apply(sch.trace, seed))[0]) for seed in range(20)}
+    assert time.monotonic() - begin < 10
+    assert all(math.prod(tiles) == extent and tiles[-1] <= 64 for tiles in seen)
 
 
 def test_partitioned_tiles_stay_multiples():
@@ -112,6 +124,41 @@ def test_numbers_of_jobs_are_those_that_change_plans():
     with pytest.raises(tw.ArgumentError) as error:
         ms.MutateParallel(8).apply(parallel(4).trace)
     assert error.value.code == "search/no-module"
+
+
+def test_of_limits_with_one_plan_the_last_one_counts():
+    """Blocks with outer loops of 4 x 2 and of 5 x 2 iterations: 8 and 10 fuse both loops of each."""
+
+    @T.prim_func
+    def main(A: T.Buffer((4, 2), "float32"), B: T.Buffer((4, 2), "float32"), C: T.Buffer((5, 2), "float32")):
+        for i, j in T.grid(4, 2):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+        for i, j in T.grid(5, 2):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = T.float32(1)
+
+    mutator = initialized(ms.MutateParallel(8), main)
+    sch = tw.Schedule(main)
+    sch.annotate(sch.get_block("root"), "meta_schedule.parallel", 4)
+    assert {limit_of(mutator.apply(sch.trace, seed)) for seed in range(50)} == {5, 10}
+
+
+def test_each_function_of_a_module_has_its_number_of_jobs():
+    one, other = workloads.matmul_relu(4, 8, 6), workloads.matmul_relu(2, 16, 6)
+    module = tw.ir.IRModule({"first": one, "second": other})
+    mutator = initialized(ms.MutateParallel(8), module)
+    sch = tw.Schedule(module)
+    for name in ("first", "second"):
+        sch.annotate(sch.get_block("root", func_name=name), "meta_schedule.parallel", 1)
+    seen = set()
+    for seed in range(50):
+        trace = mutator.apply(sch.trace, seed)
+        seen.add(tuple(inst.inputs[1] for inst in trace.insts if inst.kind.name == "Annotate"))
+    assert all((first == 1) != (second == 1) for first, second in seen)
+    assert {first for first, _ in seen} == {1, 32} and {second for _, second in seen} == {1, 32}
 
 
 def located(decision):

@@ -5,6 +5,7 @@
 //
 // Two limits that fuse the same loops of all blocks are one plan; the present plan is excluded.
 #include <map>
+#include <set>
 
 #include "analysis/scope.h"
 #include "ir/build.h"
@@ -54,15 +55,17 @@ struct Found {
   int64_t limit;
 };
 
-std::optional<Found> find_annotation(const Trace& trace) {
+/// One for each function that was annotated.
+std::vector<Found> annotations_of(const Trace& trace) {
+  std::vector<Found> all;
   for (size_t i : indices_of(trace)) {
     const auto* annotate = trace[i].instruction.as<Annotate>();
     if (!annotate || annotate->ann_key != "meta_schedule.parallel") continue;
     const auto* block = std::get_if<BlockRV>(&annotate->block_or_loop);
     const auto* limit = annotate->ann_val.as<int64_t>();
-    if (block && limit) return Found{i, *block, *limit};
+    if (block && limit) all.push_back({i, *block, *limit});
   }
-  return std::nullopt;
+  return all;
 }
 
 }  // namespace
@@ -79,8 +82,9 @@ Status MutateParallel::initialize(const TuneContext& context) {
 
 Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, Random& random) const {
   Trace trace = whole.without_postproc();
-  auto annotation = find_annotation(trace);
-  if (!annotation) return std::optional<Trace>();
+  const std::vector<Found> annotations = annotations_of(trace);
+  if (annotations.empty()) return std::optional<Trace>();
+  const Found* annotation = &annotations[annotations.size() > 1 ? random.below(annotations.size()) : 0];
   if (!module_.defined()) {
     return argument_error("search/no-module", "MutateParallel replays a trace, but has no program to do it on",
                           "initialize it by a TuneContext with a module");
@@ -94,9 +98,11 @@ Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, Random& r
   int64_t most = num_cores_ * options_.max_jobs_per_core;
   std::vector<Products> blocks = products_below(*root.tree, root.at, most);
   std::map<std::vector<size_t>, int64_t> plans;
+  std::set<int64_t> limits;
   for (const Products& products : blocks) {
     for (int64_t limit : products) {
-      if (limit <= most) plans.emplace(plan_for(blocks, limit), limit);
+      // Of two limits for one plan the later one counts, as published.
+      if (limit <= most && limits.insert(limit).second) plans.insert_or_assign(plan_for(blocks, limit), limit);
     }
   }
   plans.erase(plan_for(blocks, annotation->limit));
