@@ -6,6 +6,7 @@
 #include "python/part.h"
 #include "python/schedule_objects.h"
 #include "search/module_equality.h"
+#include "search/renamed_trace.h"
 #include "search/strategy/evolutionary_search.h"
 #include "search/strategy/guided_search.h"
 #include "search/strategy/replay_func.h"
@@ -48,6 +49,9 @@ class PythonTuningDatabase final : public TuningDatabase {
         if (!seconds.is_none()) {
           for (nb::handle item : seconds) copy.run_secs.push_back(nb::cast<double>(nb::float_(item)));
         }
+        // An equal program, whose blocks may have other names.
+        if (Ref<Module> entry = program_of(nb::getattr(record, "workload", workload)); entry.defined())
+          copy.trace = as_named_in(module, entry, copy.trace);
         records.push_back(std::move(copy));
       }
       return records;
@@ -55,6 +59,13 @@ class PythonTuningDatabase final : public TuningDatabase {
   }
 
  private:
+  /// Null where a user's database has entries of another kind.
+  static Ref<Module> program_of(nb::handle workload) {
+    Ref<Module> program;
+    nb::object given = nb::getattr(workload, "mod", nb::none());
+    return nb::try_cast(given, program) ? program : Ref<Module>();
+  }
+
   static constexpr const char* kRecords = "it gives a list of TuningRecord, the best first";
 
   Diagnostic wrong(const char* method, nb::handle given, const char* hint) const {

@@ -16,4 +16,7 @@ namespace tilewright::search {
 schedule::Trace renamed_trace(const schedule::Trace& trace, const Ref<PrimFunc>& was, const Ref<PrimFunc>& now,
                               const std::string& function);
 
+/// The trace of the program `was` for the program `now`; unchanged where these are not two equal functions.
+schedule::Trace as_named_in(const Ref<Module>& now, const Ref<Module>& was, const schedule::Trace& trace);
+
 }  // namespace tilewright::search

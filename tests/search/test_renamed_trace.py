@@ -50,6 +50,14 @@ def test_every_step_finds_its_block(steps, block):
     assert back.as_json() == sch.trace.as_json()
 
 
+def test_names_of_many_words_are_looked_up_at_once():
+    """They can be split in as many ways as there are sets of words."""
+    program = matmul(16, 16, 16)
+    name = "_".join(f"w{number}" for number in range(60))
+    trace = tw.Trace.from_json(f'[[["GetBlock", [], ["{name}", "main"], ["b0"]]], []]')
+    assert _core.renamed_trace(trace, program, otherwise(program, C="product"), "main").as_json() == trace.as_json()
+
+
 def test_names_that_nobody_knows_stay():
     program = matmul(16, 16, 16)
     trace = tw.Trace.from_json('[[["GetBlock", [], ["song_of_songs", "main"], ["b0"]]], []]')

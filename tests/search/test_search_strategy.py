@@ -7,6 +7,7 @@ import pytest
 import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
+from tilewright.script.scripts import from_source
 from tilewright.support import limits
 from tilewright.testing import workloads
 
@@ -150,6 +151,31 @@ def test_measured_candidates_are_parents():
     context.pre_tuning(4, 4, database=database)
     assert context.generate_measure_candidates()
     assert tw.ir.structural_equal(database.asked[0], context.mod)
+
+
+def test_records_of_an_equal_program_are_used_by_its_names():
+    """An entry of a database is that of the first of several programs that differ in the names of their blocks."""
+    text = workloads.matmul(16, 4, 4).script()
+    first, second = (from_source(text.replace('T.block("C")', f'T.block("{block}")')) for block in ("one", "other"))
+    database = ms.database.MemoryDatabase()
+    workload = database.commit_workload(ms.normalize_module(first))
+    sch = tw.Schedule(workload.mod)
+    loop = sch.get_loops(sch.get_block("one"))[0]
+    sch.split(loop, sch.sample_perfect_tile(loop, n=2, max_innermost_factor=-1, decision=[2, 8]))
+    database.commit_tuning_record(ms.database.TuningRecord(sch.trace, workload, [1.0], "llvm"))
+
+    def space(sch):
+        loop = sch.get_loops(sch.get_block("other"))[0]
+        sch.split(loop, sch.sample_perfect_tile(loop, n=2, max_innermost_factor=1, decision=[16, 1]))
+
+    strategy = evolution(population_size=10, init_min_unmeasured=4)
+    generator = ms.ScheduleFn(space, sch_rules=[], postprocs=[], mutator_probs={})
+    context = ms.TuneContext(
+        second, target="llvm", space_generator=generator, search_strategy=strategy, rand_state=1, num_threads=1
+    )
+    context.pre_tuning(4, 4, database=database)
+    found = [list(each.sch.trace.decisions.values()) for each in context.generate_measure_candidates()]
+    assert [[2, 8]] in found  # which the space does not have
 
 
 class Never(ms.Postproc):

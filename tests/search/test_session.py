@@ -7,6 +7,8 @@ import json
 import shutil
 import sqlite3
 import time
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.database.records import title_of
 from tilewright.script import tir as T
+from tilewright.script.scripts import from_source
 from tilewright.search import session, space_samples
 from tilewright.search.relatives import operator_of, traces_of_relatives
 from tilewright.task.arguments import aligned
@@ -355,6 +358,45 @@ def test_two_spaces_of_one_program_are_two_sessions(tmp_path: Path) -> None:
     assert second.progress.earlier == 0 and second.progress.trials == 4
     with contextlib.closing(sqlite3.connect(file)) as connection:
         assert connection.execute("SELECT count(*) FROM session").fetchone() == (2,)
+
+
+def test_equal_programs_with_other_names_share_their_records(tmp_path: Path) -> None:
+    """Records have the names of the entry, whatever the blocks of the tuned program are called."""
+    file = tmp_path / "t.db"
+
+    def program(block: str) -> tw.ir.PrimFunc:
+        return from_source(scale.script().replace('T.block("Y")', f'T.block("{block}")'))
+
+    def in_tiles(block: str) -> Callable[[tw.Schedule], None]:
+        def space(sch: tw.Schedule) -> None:
+            i, j = sch.get_loops(sch.get_block(block))
+            sch.split(i, factors=sch.sample_perfect_tile(i, n=2))
+            sch.vectorize(sch.split(j, factors=[None, 8])[1])
+
+        return space
+
+    first, second = program("first"), program("second")
+    tw.tune(first, space=in_tiles("first"), trials=2, database=file, progress=None, seed=1)
+    before = _core.Database.open(str(file)).records(_only_workload(file), "")
+    found = tw.tune(second, space=in_tiles("second"), trials=6, database=file, progress=None, seed=2)
+    records = _core.Database.open(str(file)).records(_only_workload(file), "")
+    assert found.progress.trials == 3  # of five points, two are known
+    assert len(records) > len(before)
+    assert all("second" not in record.trace for record in records)
+    assert found.schedule.get_block("second") is not None  # of all records, with the names of the tuned program
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # none is damaged
+        for asked, block in ((first, "first"), (second, "second")):
+            assert tw.records.best_schedule(asked, file).get_block(block) is not None
+    # It goes on with its session, and measures nothing of it again.
+    again = tw.tune(second, space=in_tiles("second"), trials=6, database=file, progress=None, seed=2)
+    assert again.progress.earlier == again.progress.trials == 3
+    assert len(_core.Database.open(str(file)).records(_only_workload(file), "")) == len(records)
+
+
+def _only_workload(file: Path) -> str:
+    (workload,) = _core.Database.open(str(file)).workloads()
+    return workload.hash
 
 
 @T.prim_func

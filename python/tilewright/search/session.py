@@ -26,6 +26,7 @@ from tilewright.database.origins import origin_of
 from tilewright.database.records import (
     PLACES,
     open_database,
+    recorded_program,
     sizes_text,
     workload_key,
 )
@@ -368,6 +369,7 @@ class _Prepared(NamedTuple):
         script: script of the program.
         relatives: traces of programs that differ in sizes.
         heuristic: the trace of the heuristic schedule, a baseline of the finals; "" where there is none.
+        entry: the program of the database's entry, whose names its records have; None if it is the searched one.
     """
 
     context: _core.TuneContext
@@ -376,6 +378,7 @@ class _Prepared(NamedTuple):
     script: str
     relatives: Any
     heuristic: str
+    entry: ir.Module | None
 
 
 class _Search:
@@ -441,7 +444,9 @@ class _Search:
         identity = self._with_batch(identity, store)
         relatives = traces_of_relatives(store, self.key, program, str(self.target))
         heuristic = heuristic_trace(self.task, self.samples.program, self.target)
-        return _Prepared(context, identity, store, program.script(), relatives, heuristic)
+        entry = next((each for each in store.workloads() if each.hash == self.key), None)
+        recorded = None if entry is None or self.task.sparse else recorded_program(entry, unless=program)
+        return _Prepared(context, identity, store, program.script(), relatives, heuristic, recorded)
 
     def _with_batch(self, identity: str, store: Any) -> str:
         """How many candidates are sampled at a time. This number decides which candidates they are, so it is part of
@@ -486,6 +491,7 @@ class _Search:
             reduction_length=self.task.reduction_length,
             heuristic=prepared.heuristic,
             measurer=None if self.cluster is None else self._measurer,
+            entry=prepared.entry,
         )
         # What is left; 0 would be no limit.
         seconds = 0.0 if self.end == np.inf else max(self.end - time.monotonic(), 1e-3)

@@ -40,14 +40,14 @@ Result<bool> FinalRound::begin(std::vector<Finalist> fastest, const Finalist* fi
   const Hash128& workload = task_.written.workload;
   const std::string& target = task_.written.target;
   TW_TRY(before, database_->best(workload, target));
-  if (before) add({before->id, before->median(), before->trace, {}});
+  if (before) add({before->id, before->median(), task_.names.of_entry(*before).trace, {}});
   TW_TRY(earlier, database_->finals(workload, target));
   if (earlier) {
     TW_TRY(records, database_->records(workload, target));
     for (const Record& record : records) {
       if (record.id != earlier->winner || !record.is_ok()) continue;
       standing_.push_back(record.id);
-      add({record.id, record.median(), record.trace, {}});
+      add({record.id, record.median(), task_.names.of_entry(record).trace, {}});
     }
   }
   if (first) standing_.push_back(first->record);

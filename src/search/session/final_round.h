@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "search/database/database.h"
+#include "search/session/entry_names.h"
 #include "search/session/finals.h"
 #include "target/target.h"
 
@@ -30,6 +31,7 @@ struct Finalist {
 /// Inputs of the finals of a session.
 struct FinalRoundTask {
   Ref<Module> module;
+  EntryNames names;
   std::string function;
   Target target;
   std::string heuristic;  ///< trace (JSON) of the heuristic schedule; empty: there is none

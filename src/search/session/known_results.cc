@@ -42,13 +42,14 @@ Result<std::vector<Record>> KnownResults::open(bool fresh) {
     for (const Record& record : before) last_earlier_ = std::max(last_earlier_, record.id);
     TW_RETURN_IF_ERROR(database_->save_session(key_, state()));
   }
-  TW_TRY(records, database_->session_records(key_));
+  TW_TRY(stored, database_->session_records(key_));
+  std::vector<Record> records = names_.of_entry(std::move(stored));
   std::erase_if(records, [](const Record& record) { return record.outcome == kDamaged; });  // measured again
   for (const Record& record : records) {
     by_trace_.emplace(record.trace, record);
     numbers_.insert(record.index);
   }
-  return std::move(records);
+  return records;
 }
 
 std::string KnownResults::state() const {
@@ -59,7 +60,7 @@ Result<std::vector<Record>> KnownResults::earlier() const {
   if (last_earlier_ == 0) return std::vector<Record>();
   TW_TRY(records, database_->records(key_.workload, key_.target));
   std::erase_if(records, [&](const Record& record) { return record.id > last_earlier_; });
-  return std::move(records);
+  return names_.of_entry(std::move(records));
 }
 
 Result<std::vector<TuningRecord>> KnownResults::top_k(const Ref<Module>&, size_t count) {

@@ -13,6 +13,7 @@
 #include "schedule/schedule.h"
 #include "search/database/database.h"
 #include "search/database/tuning_database.h"
+#include "search/session/entry_names.h"
 
 namespace tilewright::search {
 
@@ -23,11 +24,12 @@ class KnownResults final : public TuningDatabase {
  public:
   /// `relatives`: traces (JSON) of the same operator at other shapes, for a session that begins. `host` and `versions`
   /// are those of this process.
-  KnownResults(std::shared_ptr<Database> database, SessionKey key, Ref<Module> program,
+  KnownResults(std::shared_ptr<Database> database, SessionKey key, Ref<Module> program, EntryNames names,
                std::vector<std::string> relatives, std::string host, std::string versions)
       : database_(std::move(database)),
         key_(std::move(key)),
         program_(std::move(program)),
+        names_(std::move(names)),
         relatives_(std::move(relatives)),
         host_(std::move(host)),
         versions_(std::move(versions)) {}
@@ -59,6 +61,7 @@ class KnownResults final : public TuningDatabase {
   std::shared_ptr<Database> database_;
   SessionKey key_;
   Ref<Module> program_;
+  EntryNames names_;
   std::vector<std::string> relatives_;
   std::string host_, versions_;
   int64_t last_earlier_ = 0;                         ///< the latest record that there was when the session began

@@ -62,10 +62,11 @@ TuningSession::TuningSession(TuneTask task, SessionOptions options, std::shared_
     : task_(std::move(task)),
       options_(std::move(options)),
       database_(std::move(database)),
+      names_(task_.module, task_.entry.value_or(Ref<Module>())),
       target_(options_.target.str()),
       task_progress_(options_.trials, options_.stops),
       known_(std::make_shared<KnownResults>(database_, SessionKey{task_.workload, target_, task_.space, options_.seed},
-                                            task_.module, task_.relatives, options_.host, options_.versions)),
+                                            task_.module, names_, task_.relatives, options_.host, options_.versions)),
       started_(Clock::now()) {}
 
 double TuningSession::seconds_left() const {
@@ -361,7 +362,7 @@ Status TuningSession::handle(const Measured& measured) {
   --batch.missing;
   auto committed = [&] {
     const ScopedTimer timer(status_.seconds, "recording");
-    return database_->commit(record, {task_.space, known_->state()});
+    return database_->commit(names_.to_entry(record), {task_.space, known_->state()});
   }();
   if (!committed.ok()) return std::move(committed.error());
   last_record_ = std::max(last_record_, *committed);
@@ -408,6 +409,7 @@ Status TuningSession::begin_finals() {
   if (fastest.size() > kFinalists) fastest.resize(kFinalists);
   TW_TRY(written, schedule::Schedule::make(task_.module));
   FinalRoundTask round{task_.module,
+                       names_,
                        task_.function,
                        options_.target,
                        task_.heuristic,
@@ -451,7 +453,7 @@ Status TuningSession::finish_search() {
 Status TuningSession::settle(const std::string& reason) {
   outcome_.stop_reason = reason;
   TW_TRY(best, database_->best(task_.workload, target_));
-  outcome_.best = best;
+  if (best) outcome_.best = names_.of_entry(*best);
   // The times of the finals: the lowest of many times of the search is low by chance, too.
   if (best && best->seed == options_.seed && (best->index < 0 || finalists_.contains(best->index))) {
     status_.best_seconds = best->median();

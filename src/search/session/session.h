@@ -30,6 +30,7 @@
 
 #include "search/database/database.h"
 #include "search/measure/pipeline.h"
+#include "search/session/entry_names.h"
 #include "search/session/final_round.h"
 #include "search/session/known_results.h"
 #include "search/session/task_progress.h"
@@ -61,10 +62,13 @@ struct TuneTask {
   std::function<Result<std::unique_ptr<Measurer>>(std::shared_ptr<Arguments>)> measurer{};
   /// The trace (JSON) of the heuristic schedule, which the finals time as a baseline; empty: there is none.
   std::string heuristic{};
-  using Members = Fields<&TuneTask::module, &TuneTask::function, &TuneTask::name, &TuneTask::script,
-                         &TuneTask::workload, &TuneTask::sizes, &TuneTask::space, &TuneTask::context,
-                         &TuneTask::relatives, &TuneTask::reduction_length, &TuneTask::arguments,
-                         &TuneTask::judge_reference, &TuneTask::heuristic, &TuneTask::cost_model, &TuneTask::measurer>;
+  /// The program of the database's entry, where its blocks have other names.
+  std::optional<Ref<Module>> entry{};
+  using Members =
+      Fields<&TuneTask::module, &TuneTask::function, &TuneTask::name, &TuneTask::script, &TuneTask::workload,
+             &TuneTask::sizes, &TuneTask::space, &TuneTask::context, &TuneTask::relatives, &TuneTask::reduction_length,
+             &TuneTask::arguments, &TuneTask::judge_reference, &TuneTask::heuristic, &TuneTask::cost_model,
+             &TuneTask::measurer, &TuneTask::entry>;
   static constexpr size_t kRequired = 13;
 };
 
@@ -198,6 +202,7 @@ class TuningSession {
   TuneTask task_;
   SessionOptions options_;
   std::shared_ptr<Database> database_;
+  EntryNames names_;
   std::string target_;
   TaskProgress task_progress_;
   std::shared_ptr<KnownResults> known_;  // which strategies ask, too
