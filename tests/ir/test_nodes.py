@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import _core, arith, ir
+from tilewright import arith, ir
 from tilewright.script import tir as T
+from tilewright.script.core import script
 
 
 def scale_and_shift():
@@ -182,7 +183,7 @@ def test_nodes_that_describe_no_memory_are_refused():
 @pytest.mark.parametrize("count", range(5))
 def test_calls_with_another_number_of_arguments_are_printed_and_refused(count):
     x = ir.Var("x", "int32")
-    for name, arity, *_ in _core.script.intrinsics():
+    for name, arity, *_ in script.intrinsics():
         for arguments in ([x] * count, [1, 2, 3, 4][:count]):
             call = ir.Call("int32", f"tir.{name}", arguments)
             assert ir.structural_equal(ir.load_json(ir.save_json(call)), call)
