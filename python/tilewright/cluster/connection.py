@@ -40,7 +40,7 @@ class WorkerFacts:
 
     Attributes:
         name: how messages call it.
-        host: what its label tells its host from others by, or "".
+        host: what identifies the host in its label, or "".
         target: the key of its processor.
         measure, build: its slots; 0 where its versions are others.
         last_seen: the scheduler's time of its last heartbeat.

@@ -82,7 +82,7 @@ def host_text() -> str:
 
 @functools.cache
 def machine_text() -> str:
-    """Return what tells this host from others: names alone may repeat, as in containers and copies of a machine."""
+    """Return what identifies this host: names alone may repeat, as in containers and copies of a machine."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 #: number of sessions whose time breakdown a file keeps
 KEPT_TIMES = 200
-#: attempts to change a note that other sessions change at the same time
+#: how often a change of a note is tried while other sessions change it, too
 MOST_CHANGES = 100
 
 

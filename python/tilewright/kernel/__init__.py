@@ -17,11 +17,12 @@ if TYPE_CHECKING:
         compile_quietly,
         compile_task,
         kernels_of,
+        load,
+        load_object_code,
         lower,
         notes_on,
         object_code_of,
     )
-    from tilewright.kernel.loading import load, load_object_code
     from tilewright.kernel.num_threads import get_num_threads, set_num_threads
 
 #: public name -> the module of this package that defines it
@@ -36,8 +37,8 @@ _NAMES = {
     "compile_quietly": "kernel",
     "compile_task": "kernel",
     "kernels_of": "kernel",
-    "load": "loading",
-    "load_object_code": "loading",
+    "load": "kernel",
+    "load_object_code": "kernel",
     "lower": "kernel",
     "notes_on": "kernel",
     "object_code_of": "kernel",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +12,7 @@ from tilewright.errors import ArgumentError
 from tilewright.support.file_names import path_for_core
 
 if TYPE_CHECKING:
-    from tilewright.kernel.kernel import _Program
+    from tilewright.kernel.kernel import Kernel, _Program
     from tilewright.kernel.omitted_outputs import CallSignature
 
 #: suffix of the names of functions that check the arrays of a kernel
@@ -93,3 +93,23 @@ def export(
     )
     library, code, header = _core.export_files(program.lowered, program.code, place, name, calls)
     return Exported(Path(library) if library else None, Path(code), Path(header))
+
+
+def with_validators(kernels: dict[str, Kernel]) -> dict[str, Kernel]:
+    """Return the kernels that are no validators of others, with their validators."""
+    checks = {name: kernels[name + VALIDATE] for name in kernels if _is_validated(kernels, name)}
+    for name, check in checks.items():
+        kernels[name]._validator = check
+    return {name: kernel for name, kernel in kernels.items() if name not in {f"{each}{VALIDATE}" for each in checks}}
+
+
+def _is_validated(kernels: Mapping[str, Kernel], name: str) -> bool:
+    """Whether a kernel has a validator: it takes the same arguments, writes to none, and a library stores no call
+    signature of it."""
+    check = kernels.get(name + VALIDATE)
+    return (
+        check is not None
+        and check._call is None
+        and not any(written for *_, written in check.parameters)
+        and [each[:2] for each in check.parameters] == [each[:2] for each in kernels[name].parameters]
+    )

@@ -14,12 +14,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from tilewright import _core, te
-from tilewright.errors import ArgumentError, Error
+from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.kernel.compiler_flags import BuildFlags as BuildFlags
 from tilewright.kernel.compiler_flags import build_flags as build_flags
 from tilewright.kernel.device_code import View, find_nvrtc, report_on_kernels, text_of_kernels
 from tilewright.kernel.dump import dump
-from tilewright.kernel.exports import Exported, alone, export
+from tilewright.kernel.exports import Exported, alone, export, with_validators
 from tilewright.kernel.num_threads import get_num_threads as get_num_threads
 from tilewright.kernel.num_threads import set_num_threads as set_num_threads
 from tilewright.kernel.recorded import as_module, exported_keys, recorded_schedules, with_recorded
@@ -645,7 +645,7 @@ def _compiled(
     if code.platform:
         named = {name: module.functions[key] for name, key in exported_keys(module).items()}
         alike = _core.Module(named, {})
-        return one_or_many(
+        return _one_or_many(
             {name: Kernel(_core.interpreted_callable(alike, name, code.platform), sources[name]) for name in named}
         )
     loaded = _core.load_object(code.bytes)
@@ -653,7 +653,7 @@ def _compiled(
     if not is_for_device(target) and target.num_cores < _core.Target("native").num_cores:
         for kernel in kernels.values():
             kernel.threads = target.num_cores
-    return one_or_many(kernels)
+    return _one_or_many(kernels)
 
 
 def _check_names(attrs: Mapping[Any, Mapping[str, Any]]) -> None:
@@ -703,7 +703,27 @@ def _interpreted(module: Any) -> Kernel | KernelModule:
     names = [name for name, func in module.functions.items() if "global_symbol" in func.attrs]
     _check_names({name: module.functions[name].attrs for name in names})
     source = _Program(module, None, None, "interpreter", {})
-    return one_or_many({name: Kernel(_core.interpreted_callable(module, name), source) for name in names})
+    return _one_or_many({name: Kernel(_core.interpreted_callable(module, name), source) for name in names})
+
+
+@explained
+def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
+    """Load the kernels of a shared library that :meth:`Kernel.export` wrote, or of an object file that a builder of a
+    search made (``RunnerInput.artifact_path``), for this kind of processor: one kernel, or a :class:`KernelModule` of
+    several. ``kernel.strides = "copy"`` makes a kernel accept arrays that are not compact.
+
+    Raises:
+        ResourceError: The file cannot be loaded, or has no kernels, or kernels of another version.
+    """
+    place = os.path.abspath(path_for_core("path", path))
+    if place.endswith(".o"):
+        try:
+            return load_object_code(Path(place).read_bytes())
+        except (OSError, ResourceError) as error:
+            why = error.strerror if isinstance(error, OSError) else error.message
+            hint = "give the path of an object that kernel.export() or a builder of a search wrote"
+            raise ResourceError.of("library/open", f"{place} cannot be loaded: {why}", hint) from None
+    return _one_or_many(_kernels_of_library(place))
 
 
 def object_code_of(compiled: Kernel | KernelModule) -> bytes:
@@ -720,11 +740,29 @@ def object_code_of(compiled: Kernel | KernelModule) -> bytes:
     return bytes(program.code.bytes)
 
 
-def _from_library(source: str | bytes, name: str, strides: str = "refuse", threads: int = 0) -> Kernel:
-    """Return a kernel of the library at a path, or of object code. Pickles name this function."""
-    from tilewright.kernel.loading import kernels_of_library, kernels_of_object
+def load_object_code(code: bytes) -> Kernel | KernelModule:
+    """Return the kernels of object code, without their programs."""
+    return _one_or_many(_kernels_of_object(code))
 
-    kernel = (kernels_of_object(source) if isinstance(source, bytes) else kernels_of_library(source))[name]
+
+def _kernels_of_object(code: bytes) -> dict[str, Kernel]:
+    """Return the kernels of object code, by name, with their validators."""
+    loaded = _core.load_object(code)
+    return with_validators({name: Kernel(loaded.callable(name), None, code) for name in loaded.names})
+
+
+def _kernels_of_library(path: str) -> dict[str, Kernel]:
+    """Return the kernels of a library, by name, with their validators."""
+    from tilewright.kernel.omitted_outputs import calls_from
+
+    found, text = _core.load_library(path_for_core("path", path))
+    calls = calls_from(text)
+    return with_validators({name: Kernel(base, None, path, calls.get(name)) for name, base in found.items()})
+
+
+def _from_library(source: str | bytes, name: str, strides: str = "refuse", threads: int = 0) -> Kernel:
+    """Return a kernel of the library at a path, or of object code."""
+    kernel = (_kernels_of_object(source) if isinstance(source, bytes) else _kernels_of_library(source))[name]
     kernel.strides, kernel.threads = strides, threads
     return kernel
 
@@ -748,6 +786,5 @@ def _compiled_again(
     return kernel
 
 
-def one_or_many(kernels: dict[str, Kernel]) -> Kernel | KernelModule:
-    """Return the only kernel, or a module of several."""
+def _one_or_many(kernels: dict[str, Kernel]) -> Kernel | KernelModule:
     return next(iter(kernels.values())) if len(kernels) == 1 else KernelModule(kernels)

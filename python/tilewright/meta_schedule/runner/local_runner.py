@@ -186,11 +186,11 @@ def load_artifact(path: str) -> Any:
     Raises:
         tilewright.ResourceError: the file cannot be loaded.
     """
-    from tilewright.kernel import loading
+    from tilewright.kernel import kernel
 
     if Path(path).suffix == ".so":
-        return loading.load(path)
-    return loading.load_object_code(Path(path).read_bytes())
+        return kernel.load(path)
+    return kernel.load_object_code(Path(path).read_bytes())
 
 
 def default_alloc_argument(device: devices.Device, args_info: Any, alloc_repeat: int) -> list[list[Any]]:
