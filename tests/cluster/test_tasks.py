@@ -147,6 +147,11 @@ def test_finals(worker: FakeWorker) -> None:
         )
     )
     assert answer["failed"] is None
+    # A worker on which the reference fails is not the one to time them.
+    STATIONS.close()
+    written = pack(unpack(built(scale, as_written=True)) | {"object": b"no object"})
+    other = unpack(tasks.finals(pack(what | {"program": "scale", "rounding": {}}), program, written, [kernel, kernel]))
+    assert other["error"][0] == "cluster/reference" and "as it was written fails there" in other["error"][1]
     assert [len(times) for times in answer["seconds"]] == [len(times) for times in answer["disturbed"]]
     assert min(min(times) for times in answer["seconds"]) > 0
 

@@ -163,13 +163,20 @@ def measure(
 
 @_answers
 def finals(specification: dict[str, Any], program: bytes, reference: bytes, kernels: Sequence[bytes]) -> dict[str, Any]:
-    """Times kernels against one another."""
+    """Times kernels against one another.
+
+    Raises:
+        tilewright.ResourceError: the reference fails here.
+    """
     if lost := _lost_build(reference, None):
         return lost
     run = _Run(specification)
     with _slot(run, specification) as slot:
         run.begins()
-        station, _ = _station(run, specification, slot, program, reference)
+        station, fresh = _station(run, specification, slot, program, reference)
+        if station.outputs is None:
+            why = _core.measured_facts(fresh or b"")["message"]
+            raise ResourceError.of("cluster/reference", f"the program as it was written fails there: {why}")
         station.pipeline.begin_finals(list(kernels), [station.entry] * len(kernels), **specification["finals"])
         with processors.off_kernels():
             while (result := station.pipeline.poll_finals(LOOK)) is None:
