@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tilewright import _core
+from tilewright.database.postgres_store import open_server
 from tilewright.database.session_notes import load_times, store_times
 
 
@@ -43,3 +44,13 @@ def test_a_damaged_note_is_replaced(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="is damaged and ignored"):
         store_times(store, "tune f", {"Total": 1.0})
     assert load_times(store) == (("tune f", {"Total": 1.0}),)
+
+
+def test_the_times_on_a_server(server: str) -> None:
+    one, other = open_server(server), open_server(server)
+    changes = [lambda n=n: store_times(other, f"other {n}", {"Total": 2.0}) for n in range(3)]
+    for name in ("first", "second"):
+        store_times(Interrupted(one, changes), name, {"Total": 1.0})
+    assert sorted(session for session, _ in load_times(one)) == ["first", *(f"other {n}" for n in range(3)), "second"]
+    one.close()
+    other.close()
