@@ -20,6 +20,12 @@ _THREADS = {
 }
 
 
+def _constant(extent: Any) -> int:
+    if not isinstance(extent, ir.IntImm):
+        raise ValueError(f"the number of threads {extent} is not a constant")
+    return int(extent.value)
+
+
 class _Kernels:
     """Measures the kernels of a function; ``fits`` is False once something exceeds its limit."""
 
@@ -57,9 +63,9 @@ class _Kernels:
         """Return the thread axis that a statement launches, and how many threads."""
         if isinstance(node, ir.AttrStmt) and node.attr_key in ("thread_extent", "virtual_thread"):
             thread: Any = node.node
-            return thread.thread_tag or thread.var.name, int(node.value.value)
+            return thread.thread_tag or thread.var.name, _constant(node.value)
         if isinstance(node, ir.For) and node.thread_binding is not None:
-            return node.thread_binding.thread_tag, int(node.extent.value)
+            return node.thread_binding.thread_tag, _constant(node.extent)
         return None
 
     def _bind(self, tag: str, extent: int) -> None:
