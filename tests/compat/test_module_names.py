@@ -63,6 +63,13 @@ def test_a_name_is_one_thing_wherever_it_is_found() -> None:
     assert ms.logging.get_logger("one") is logging.getLogger("one")
 
 
+def test_modules_that_their_package_imports() -> None:
+    import tvm
+
+    assert callable(tvm.tir.schedule.analysis.has_block)
+    assert tvm.tir.tensor_intrin.cuda.WARP_SIZE == 32
+
+
 def test_a_name_that_is_nowhere() -> None:
     with pytest.raises(AttributeError, match=r"'tilewright.meta_schedule' has no .*; did you mean 'LocalRunner'\?"):
         _ = ms.LocalRuner

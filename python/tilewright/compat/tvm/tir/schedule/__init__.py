@@ -13,7 +13,7 @@ from tilewright._core import (
 )
 from tilewright._core import BlockRV as SparseIterationRV
 from tilewright.compat.tvm.tir.block_scope import DepKind
-from tilewright.compat.tvm.tir.schedule import instruction, state
+from tilewright.compat.tvm.tir.schedule import analysis, instruction, state
 from tilewright.compat.tvm.tir.schedule.instruction import Instruction, InstructionKind
 from tilewright.compat.tvm.tir.schedule.schedule import Schedule, ScheduleError
 from tilewright.compat.tvm.tir.schedule.state import ScheduleDebugMask, ScheduleState
@@ -34,6 +34,7 @@ __all__ = [
     "SparseIterationRV",
     "StmtSRef",
     "Trace",
+    "analysis",
     "instruction",
     "state",
 ]
