@@ -675,17 +675,6 @@ def _checked(level: Any) -> Any:
     return _level(level) if level is None or isinstance(level, str) else level
 
 
-def _split_text(split: Any) -> str:
-    parts = f"lower_factor={split.lower_factor}, extent={split.extent}, scale={split.scale}"
-    return f"IterSplit({split.source}, {parts})"
-
-
-setattr(IterMapLevel, "from_str", staticmethod(_level))  # noqa: B010
-setattr(IterMark, "__repr__", lambda mark: f"IterMark({mark.source}, extent={mark.extent})")  # noqa: B010
-setattr(IterSplitExpr, "__repr__", _split_text)  # noqa: B010
-setattr(IterSumExpr, "__repr__", lambda total: f"IterSum({list(total.args)}, {total.base})")  # noqa: B010
-
-
 def detect_iter_map(
     indices: Any,
     input_iters: Mapping[Any, Any],

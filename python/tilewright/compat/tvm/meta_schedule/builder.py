@@ -26,7 +26,6 @@ __all__ = [
 ]
 
 create = Builder.create
-setattr(Builder, "BuilderType", Any)  # noqa: B010
 
 
 @asks(Builder)

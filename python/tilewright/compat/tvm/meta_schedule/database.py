@@ -92,9 +92,6 @@ ScheduleFnDatabase = _gives_records(schedule_fn_database.ScheduleFnDatabase)
 UnionDatabase = _gives_records(union_database.UnionDatabase)
 
 
-setattr(Database, "DatabaseType", Any)  # noqa: B010
-
-
 def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Any:
     """A database of that kind."""
     return seen(Database.create(kind, *args, **kwargs))

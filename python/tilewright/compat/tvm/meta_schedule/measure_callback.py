@@ -22,7 +22,6 @@ __all__ = [
 ]
 
 create = MeasureCallback.create
-setattr(MeasureCallback, "CallbackListType", Any)  # noqa: B010
 
 
 @asks(MeasureCallback)

@@ -33,9 +33,6 @@ see_as(task_scheduler.GradientBased, GradientBased)
 see_as(task_scheduler.RoundRobin, RoundRobin)
 
 
-setattr(TaskScheduler, "TaskSchedulerType", Any)  # noqa: B010
-
-
 def create(kind: Any = "gradient", *args: Any, **kwargs: Any) -> Any:
     """The scheduler of that kind."""
     return seen(TaskScheduler.create(kind, *args, **kwargs))

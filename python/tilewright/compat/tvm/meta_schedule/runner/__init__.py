@@ -25,7 +25,6 @@ __all__ = [
 ]
 
 create = Runner.create
-setattr(Runner, "RunnerType", Any)  # noqa: B010
 
 
 @asks(Runner)
