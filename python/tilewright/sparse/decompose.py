@@ -18,6 +18,7 @@ import numpy as np
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.sparse.conversion import ConvertedStructure, StoredPart
+from tilewright.sparse.decompose_iterations import decomposed, refusal, variables_of
 from tilewright.sparse.fill import RowNonzero
 from tilewright.sparse.format_rule import FormatRewriteRule, checked_rules, shape_of
 from tilewright.sparse.specialize import require_function
@@ -44,27 +45,45 @@ class DecomposedProgram:
         function: the program. Its parameters are those of the original one without the tensor, followed for each rule
             by what :meth:`arguments` returns.
         rules: rules by which it was decomposed.
-        tensor: the buffer of the original program that is stored in other formats.
+        tensors: the buffers of the original program that are stored in other formats.
     """
 
     function: ir.PrimFunc
     rules: tuple[FormatRewriteRule, ...]
-    tensor: ir.Buffer
-    _formats: tuple[_Format, ...]
+    tensors: tuple[ir.Buffer, ...]
+    _formats: tuple[Format, ...]
 
-    def arguments(self, converted: ConvertedStructure, stored: Sequence[Array]) -> list[Any]:
+    @property
+    def tensor(self) -> ir.Buffer:
+        """Return the buffer of the original program, the first one of several, that is stored in other formats."""
+        return self.tensors[0]
+
+    def arguments(self, converted: ConvertedStructure, *stored: Sequence[Array]) -> list[Any]:
         """Return the arguments for a structure: offsets of axes, coordinates, elements, and numbers of positions.
 
         Args:
             converted: the structure, by the same rules.
-            stored: the elements of each part, as ``converted.convert_values`` gives them. Where the program writes
-                the tensor, ``converted.values_back`` makes values of them afterwards.
+            stored: for each tensor the elements of each part, as ``converted.convert_values`` gives them. Where the
+                program writes a tensor, ``converted.values_back`` makes values of them afterwards.
 
         Raises:
             tilewright.ArgumentError: The structure is converted by other rules, or has another shape than the program
                 is for; or elements are not those of its parts.
         """
         self._check_structure(converted)
+        if len(stored) != len(self.tensors):
+            names = ", ".join(tensor.name for tensor in self.tensors)
+            message = f"elements of {len(stored)} tensors, and the program is over formats of {names}"
+            raise ArgumentError.of("sparse/values", message, "give those of each tensor, in this order")
+        for of_tensor in stored:
+            self._check_elements(converted, of_tensor)
+        given: list[Any] = []
+        for each, part, *elements in zip(self._formats, converted.parts, *stored, strict=True):
+            given += each.arguments(part, elements)
+        return given
+
+    @staticmethod
+    def _check_elements(converted: ConvertedStructure, stored: Sequence[Array]) -> None:
         if isinstance(stored, np.ndarray) or len(stored) != len(converted.parts):
             message = f"{len(stored)} arrays of elements for {len(converted.parts)} parts"
             if isinstance(stored, np.ndarray):
@@ -75,10 +94,6 @@ class DecomposedProgram:
             if (count := math.prod(np.shape(elements))) != len(part.source):
                 message = f"{count} elements for rule {part.rule.name!r}, which stores {len(part.source)}"
                 raise ArgumentError.of("sparse/values", message, "give them as converted.convert_values does")
-        given: list[Any] = []
-        for each, part, elements in zip(self._formats, converted.parts, stored, strict=True):
-            given += each.arguments(part, elements)
-        return given
 
     def _check_structure(self, converted: ConvertedStructure) -> None:
         if not isinstance(converted, ConvertedStructure):
@@ -100,20 +115,23 @@ class DecomposedProgram:
             raise ArgumentError.of("sparse/rules", message, hint)
 
     def positions_of_elements(self) -> list[int]:
-        """Return for each rule the position of the parameter that holds its elements."""
+        """Return for each rule the position of the parameter that holds its elements of the first tensor."""
         buffers = [self.function.buffer_map.get(param) for param in self.function.params]
-        return [next(i for i, b in enumerate(buffers) if b is each.elements) for each in self._formats]
+        elements = [each.elements[self.tensor] for each in self._formats]
+        return [next(i for i, b in enumerate(buffers) if b is each) for each in elements]
 
 
-def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewriteRule]) -> DecomposedProgram:
-    """Rewrite a sparse program so that a tensor is stored in other formats.
+def decompose_format(
+    func: ir.PrimFunc, name: str | Sequence[str], rules: Sequence[FormatRewriteRule]
+) -> DecomposedProgram:
+    """Rewrite a sparse program so that a tensor, or several tensors over the same axes, are stored in other formats.
 
     Each iteration over the tensor becomes one for each rule, over the axes of that format. What the rules update
     together is initialized once, by an iteration in front of them. Padding is skipped.
 
     Args:
         func: the program. Iterations access the tensor by their own variables, and are not nested.
-        name: name of the tensor.
+        name: name of the tensor, or a list of names.
         rules: rules that divide its nonzeros among them.
 
     Raises:
@@ -123,26 +141,20 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
     require_function(func, "sparse/decompose")
     rules = checked_rules(rules)
     if not rules:
-        raise _refusal("there is no rule", "give at least one: tw.sparse.formats.csr(m, n)")
-    found = [
-        (param, buffer)
-        for param, buffer in func.buffer_map.items()
-        if buffer.name == name and any(axis.indptr is not None or axis.indices is not None for axis in buffer.axes)
-    ]
-    if not found:
-        raise _refusal(f"the program has no sparse buffer {name!r}", "name one that has axes with offsets or indices")
-    (param, tensor), *_ = found
-    required = _required_sizes(tensor, rules)
-    formats = tuple(_Format(rule, tensor) for rule in rules)
+        raise refusal("there is no rule", "give at least one: tw.sparse.formats.csr(m, n)")
+    found = _tensors(func, [name] if isinstance(name, str) else list(name))
+    tensors = tuple(found.values())
+    required = _required_sizes(tensors[0], rules)
+    formats = tuple(Format(rule, tensors) for rule in rules)
     root = func.body.block if isinstance(func.body, ir.BlockRealize) and not func.body.iter_values else None
     inside = func.body if root is None else root.body
     statements = list(inside.seq) if isinstance(inside, ir.SeqStmt) else [inside]
     rewritten: list[Any] = []
     for statement in statements:
-        made: Any = _core.at_span_of(statement, partial(_decomposed, statement, tensor, formats))
+        made: Any = _core.at_span_of(statement, partial(decomposed, statement, tensors, formats))
         rewritten += made
-    buffers = {handle: buffer for handle, buffer in func.buffer_map.items() if handle is not param}
-    params, axes = [each for each in func.params if not each.same_as(param)], list(func.axes)
+    buffers = {handle: buffer for handle, buffer in func.buffer_map.items() if handle not in found}
+    params, axes = [each for each in func.params if each not in found], list(func.axes)
     for each in formats:
         params += each.params
         buffers |= each.buffers
@@ -152,11 +164,34 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
     body = _declaring(body, root, {DOMAINS: domains, DISJOINT: _disjoint_lists(formats), SIZES: required})
     function = ir.PrimFunc(params, buffers, func.ret_type, func.attrs, body, axes)
     _core.verify(_core.as_module(function), "sparse")
-    return DecomposedProgram(function, rules, tensor, formats)
+    return DecomposedProgram(function, rules, tensors, formats)
 
 
-def _refusal(message: str, hint: str) -> ArgumentError:
-    return ArgumentError.of("sparse/decompose", message, hint)
+def _tensors(func: ir.PrimFunc, names: Sequence[Any]) -> dict[ir.Var, ir.Buffer]:
+    """Return the parameters of the tensors with these names, and their buffers.
+
+    Raises:
+        tilewright.ArgumentError: There is no such tensor, or they have different axes ("sparse/decompose").
+    """
+    found: dict[ir.Var, ir.Buffer] = {}
+    for name in names:
+        for param, buffer in func.buffer_map.items():
+            is_sparse = any(axis.indptr is not None or axis.indices is not None for axis in buffer.axes)
+            if buffer.name == name and is_sparse and param not in found:
+                found[param] = buffer
+                break
+        else:
+            raise refusal(
+                f"the program has no sparse buffer {name!r}", "name one that has axes with offsets or indices"
+            )
+    if not found:
+        raise refusal("no tensor is named", 'name at least one: "A", or ["A", "C"]')
+    first, *others = found.values()
+    for other in others:
+        if list(other.axes) != list(first.axes):
+            message = f"{first.name!r} and {other.name!r} have different axes"
+            raise refusal(message, "tensors that are decomposed together share their structure")
+    return found
 
 
 def _declaring(body: Any, root: ir.Block | None, declared: dict[str, list[Any]]) -> Any:
@@ -221,7 +256,7 @@ def _least_extent(rule: FormatRewriteRule, dimension: int, dimensions: int) -> i
     return int(known.formula([at_most.get(at, 0) for at in range(len(rule.axes))])) + 1
 
 
-def _disjoint_lists(formats: Sequence[_Format]) -> list[list[Any]]:
+def _disjoint_lists(formats: Sequence[Format]) -> list[list[Any]]:
     """The lists of rows of rules that take no nonzeros of the same row, by groups."""
     groups: dict[str, list[Any]] = {}
     for each in formats:
@@ -256,11 +291,12 @@ class _Coordinate:
         self.divisor, self.rank = divisor, rank
 
 
-class _Format:
+class Format:
     """The axes, buffers and parameters of a rule."""
 
-    def __init__(self, rule: FormatRewriteRule, tensor: ir.Buffer) -> None:
-        self.rule, self.tensor = rule, tensor
+    def __init__(self, rule: FormatRewriteRule, tensors: Sequence[ir.Buffer]) -> None:
+        self.rule, self.tensor = rule, tensors[0]
+        tensor = self.tensor
         self.params: list[ir.Var] = []
         self.buffers: dict[ir.Var, ir.Buffer] = {}
         self.axes: list[Any] = []  # with a root of one position in front where the first axis is not dense
@@ -287,7 +323,7 @@ class _Format:
         #: says of each stored element whether it is none, where no array of coordinates does
         self._marks = [d for d, array in enumerate(self._arrays) if array is not None and self._covers_all(d)]
         self._present = None if self._marks else self._buffer(f"{tensor.name}_present", "int8", whole)
-        self.elements = self._buffer(tensor.name, tensor.dtype, whole)
+        self.elements = {each: self._buffer(each.name, each.dtype, whole) for each in tensors}
         self.params += self._counts
 
     def _add_axis(self, number: int, axis: Any) -> None:
@@ -300,7 +336,7 @@ class _Format:
         before = self.rule.axes[:number]
         if any(each.kind == "dense" for each in before[1:]):
             message = f"axis {axis.name!r} of rule {self.rule.name!r} stands below several dense axes"
-            raise _refusal(message, "merge these axes: axes of SparseTIR have one parent")
+            raise refusal(message, "merge these axes: axes of SparseTIR have one parent")
         if not before:
             one = _core.IntImm(dtype, 1)
             self.axes.append(ir.Axis(f"{name}_root", None, one, one, one, idtype=dtype))
@@ -498,8 +534,8 @@ class _Format:
         fits = quotient.kind != "dense" or quotient.extent * known.divisor <= self._extent(d)
         return is_whole and fits and (remainder.kind != "dense" or remainder.extent == known.divisor)
 
-    def arguments(self, part: StoredPart, elements: Array) -> list[Any]:
-        """Return the arguments of this format.
+    def arguments(self, part: StoredPart, elements: Sequence[Array]) -> list[Any]:
+        """Return the arguments of this format. `elements`: those of each tensor.
 
         Raises:
             tilewright.ArgumentError: Coordinates or offsets exceed the type of the axes ("sparse/index-type").
@@ -532,7 +568,7 @@ class _Format:
         whole = self._sizes(part, range(len(self.rule.axes)))
         if self._present is not None:
             given.append((~is_padding).astype("int8").reshape(whole))
-        return [*given, elements.reshape(whole), *counts]
+        return [*given, *(each.reshape(whole) for each in elements), *counts]
 
     def _rows_by_rank(self, part: StoredPart, known: _Coordinate) -> Array:
         """Return the row of each rank. Ranks of rows without nonzeros get the rows that are left, and numbers behind
@@ -616,7 +652,7 @@ def _difference(variable: ir.Var, keys: Sequence[Any], others: dict[ir.Var, Any]
         if not isinstance(key, ir.Expr):
             continue
         step: Any = _core.substitute(key, {variable: variable + 1})
-        used = {v for v in _variables(key) if not v.same_as(variable)}
+        used = {v for v in variables_of(key) if not v.same_as(variable)}
         if used <= {*others} and analyzer.can_prove_equal(step - key, _core.IntImm("int64", 1)):
             rest: Any = _core.substitute(key, {variable: _core.IntImm("int64", 0)})
 
@@ -627,12 +663,6 @@ def _difference(variable: ir.Var, keys: Sequence[Any], others: dict[ir.Var, Any]
 
             return formula, [at]
     return None, []
-
-
-def _variables(key: Any) -> set[ir.Var]:
-    found: set[ir.Var] = set()
-    _core.visit(key, lambda node: found.add(node) if isinstance(node, ir.Var) else None)
-    return found
 
 
 class _AnyNonzero(RowNonzero):
@@ -671,112 +701,3 @@ def _formula(variable: ir.Var, keys: Sequence[Any]) -> tuple[Any, list[int], int
             two = [found[ir.FloorDiv], found[ir.FloorMod]]
             return lambda values, divisor=divisor, two=two: values[two[0]] * divisor + values[two[1]], two, divisor
     return None, [], 0
-
-
-def _decomposed(statement: Any, tensor: ir.Buffer, formats: Sequence[_Format]) -> list[Any]:
-    if not _accesses(statement, tensor):
-        return [statement]
-    if not isinstance(statement, ir.SparseIteration):
-        raise _refusal(f"'{tensor.name}' is accessed outside of an iteration", "access it in T.sp.iteration")
-    own = {axis: at for at, axis in enumerate(tensor.axes)}
-    mapped = [each for each in statement.iter_vars if each.axis in own]
-    if len(mapped) != len(own):
-        axes = ", ".join(axis.name for axis in tensor.axes)
-        raise _refusal(f"an iteration over '{tensor.name}' is not one over its axes {axes}", "iterate over all of them")
-    in_order = sorted(mapped, key=lambda each: own[each.axis])
-    _check_accesses(statement, tensor, [each.var for each in in_order])
-    writes = _writes(statement, tensor)
-    rewritten: list[Any] = []
-    init = statement.init
-    if init is not None and not writes:
-        kept = [each for each in statement.iter_vars if each.iter_type == ir.IterType.DATA_PAR]
-        rewritten.append(ir.SparseIteration(kept, f"{statement.name_hint}_init", {}, None, init))
-        init = None
-    for each in formats:
-        rewritten.append(_over(each, statement, in_order, init if writes else None, writes))
-    return rewritten
-
-
-def _over(each: _Format, statement: Any, mapped: Sequence[Any], init: Any, writes: bool) -> Any:
-    """The iteration over a format. Its axes take the place of the first of those of the tensor."""
-    spatial = each.spatial_axes([old.iter_type == ir.IterType.DATA_PAR for old in mapped])
-    # An axis below a root of one position runs in one loop with it: over all of its positions.
-    new = [
-        ir.SpIterVar(
-            var,
-            ir.IterType.DATA_PAR if writes or at in spatial else ir.IterType.COMM_REDUCE,
-            axis,
-            at == 1 and each.has_root,
-        )
-        for at, (var, axis) in enumerate(zip(each.variables, each.axes, strict=True))
-    ]
-    # Rows of a list are outermost: each is summed by itself.
-    first = each.ranked_axes()
-    new = [new[at] for at in first] + [item for at, item in enumerate(new) if at not in first]
-    iter_vars: list[Any] = []
-    for old in statement.iter_vars:
-        if old not in mapped:
-            iter_vars.append(old)
-        elif new:
-            iter_vars += new
-            new = []
-    body = _at(each, statement.body, mapped)
-    body = ir.IfThenElse(each.is_present(), body)
-    if init is not None:
-        needs_coordinates = bool(_variables(_in_elements(each, init)) & {old.var for old in mapped})
-        init = _at(each, init, mapped)
-        if needs_coordinates:  # padding has none; else it may be initialized
-            init = ir.IfThenElse(each.is_present(), init)
-    name = f"{statement.name_hint}_{each.rule.name}"
-    made = ir.SparseIteration(iter_vars, name, statement.annotations, init, body)
-    # Each iteration has variables of its own.
-    fresh = {var: ir.Var(var.name, var.dtype) for var in (i.var for i in made.iter_vars)}
-    renamed = [ir.SpIterVar(fresh[i.var], i.iter_type, i.axis, i.fused) for i in made.iter_vars]
-    parts: list[Any] = [None if part is None else _core.substitute(part, fresh) for part in (init, body)]
-    return ir.SparseIteration(renamed, name, statement.annotations, *parts)
-
-
-def _at(each: _Format, body: Any, mapped: Sequence[Any]) -> Any:
-    """The statement for a stored element: accesses of the tensor are to that, other coordinates are looked up."""
-    coordinates = each.coordinates()
-    return _core.substitute(
-        _in_elements(each, body), {old.var: new for old, new in zip(mapped, coordinates, strict=True)}
-    )
-
-
-def _in_elements(each: _Format, body: Any) -> Any:
-    """The statement with accesses of the tensor as those of the stored element."""
-    tensor, elements = each.tensor, each.elements
-    indices = list(each.variables)
-
-    def replaced(node: Any) -> Any:
-        if isinstance(node, ir.BufferLoad) and node.buffer.same_as(tensor):
-            return ir.BufferLoad(elements, indices)
-        if isinstance(node, ir.BufferStore) and node.buffer.same_as(tensor):
-            return ir.BufferStore(elements, node.value, indices)
-        return None
-
-    return _core.rewrite(body, replaced)
-
-
-def _accesses(statement: Any, tensor: ir.Buffer) -> list[Any]:
-    found: list[Any] = []
-
-    def look(node: Any) -> None:
-        if isinstance(node, ir.BufferLoad | ir.BufferStore) and node.buffer.same_as(tensor):
-            found.append(node)
-
-    _core.visit(statement, look)
-    return found
-
-
-def _writes(statement: Any, tensor: ir.Buffer) -> bool:
-    return any(isinstance(access, ir.BufferStore) for access in _accesses(statement, tensor))
-
-
-def _check_accesses(statement: Any, tensor: ir.Buffer, variables: Sequence[ir.Var]) -> None:
-    for access in _accesses(statement, tensor):
-        own = [isinstance(i, ir.Var) and i.same_as(v) for i, v in zip(access.indices, variables, strict=True)]
-        if not all(own):
-            message = f"'{tensor.name}' is accessed at other coordinates than those of its iteration"
-            raise _refusal(message, "only elements that the iteration runs over are stored elsewhere")
