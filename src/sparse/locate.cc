@@ -6,6 +6,8 @@
 //   3. A sparse axis: the coordinate is searched for in the array of coordinates.
 // A search runs before the outermost iteration, in a loop nest over the variables that it uses, and stores the
 // positions to an array. Equal searches share one array. The conditions around an access guard its search as well.
+// Where that is not possible, it runs just in front of the statement with the access: below attached axes and pairs of
+// elements of one row, in loops whose extent is not known before the iteration, and for coordinates that it computes.
 #include <algorithm>
 
 #include "ir/build.h"
@@ -42,6 +44,20 @@ Stmt search_loop(const Axis& axis, const Ref<Buffer>& low, const Ref<Buffer>& hi
   Stmt step = make<IfThenElse>({lt(load(axis.indices, {middle}), coordinate), store(low, Expr(middle) + 1, {index}),
                                 store(high, middle, {index})});
   return make<While>({lt(begin, end), make<LetStmt>({middle, begin + floordiv(end - begin, 2), step})});
+}
+
+/// The axes above one, and itself, innermost first.
+std::vector<Ref<Axis>> chain_of(Ref<Axis> axis) {
+  std::vector<Ref<Axis>> chain;
+  for (; axis.defined(); axis = axis->parent) chain.push_back(axis);
+  return chain;
+}
+
+/// Whether two axes stand below one axis, and neither below the other.
+bool are_side_by_side(const Ref<Axis>& a, const Ref<Axis>& b) {
+  const std::vector<Ref<Axis>> above_a = chain_of(a), above_b = chain_of(b);
+  const bool is_chain = a != b && (is_contained(above_a, b) || is_contained(above_b, a));
+  return !is_chain && above_a.back() == above_b.back();
 }
 
 std::vector<const Frame*> pointers_to(const std::vector<Frame>& frames) {
@@ -112,6 +128,10 @@ Lowering::Element Lowering::locate(const Ref<Buffer>& buffer, const std::vector<
   return element;
 }
 
+bool Lowering::is_same(const Search& a, const Search& b) {
+  return a.axis == b.axis && same(a.parent, b.parent) && same(a.coordinate, b.coordinate) && same(a.guard, b.guard);
+}
+
 Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& present, const Expr& coordinate,
                       const NodeRef& where) {
   const std::string what = "coordinates of axis '" + of->name + "' are searched for ";
@@ -124,33 +144,73 @@ Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& prese
   Search search{structure_of(of), without_lets(parent), without_lets(coordinate), {}, {}};
   search.guard = without_lets(both(guard_of(search), present));
   for (const Search& known : searches_) {
-    if (known.axis == search.axis && same(known.parent, search.parent) && same(known.coordinate, search.coordinate) &&
-        same(known.guard, search.guard)) {
-      return known.position;
-    }
+    if (is_same(known, search)) return known.position;
   }
   std::string changed;
   const std::vector<size_t> needed = frames_for(search, changed);
-  if (!changed.empty()) {
-    fail("sparse/search", what + "with values of '" + changed + "', which the iteration writes", where,
-         "write them in an iteration before this one");
-    return {};
-  }
-  for (size_t i : needed) {
-    const Frame& frame = nest_.frames[i];
-    if (frame.is_axis() && frame.iter->axis->attached.defined()) {
-      fail("sparse/search", what + "for each variable of an attached axis, which has no array of positions", where,
-           "iterate over the axes that the buffer has");
-      return {};
-    }
-    if (!frame.loop.defined() || is_known_at_entry(frame.loop->extent)) continue;
+  if (!can_run_ahead(needed, changed)) {
+    const auto outermost = static_cast<std::ptrdiff_t>(outermost_);
+    // The buffers of a search are those of the block: iterations of a loop in it that run at the same time share them.
+    const bool is_shared = std::any_of(nest_.frames.begin() + outermost, nest_.frames.end(), [](const Frame& frame) {
+      return frame.loop.defined() && frame.loop->kind != ForKind::kSerial && frame.loop->kind != ForKind::kUnrolled;
+    });
+    if (place_ && !is_shared) return search_in_place({structure_of(of), parent, coordinate, {}, {}}, present);
     fail("sparse/search",
-         what + "in a loop whose extent depends on variables around it, or on what the function writes", where,
-         "iterate over an axis instead");
+         what + (place_ ? "in a loop that is not serial" : "in the condition of a loop") +
+             ", and cannot be ahead of the iteration",
+         where,
+         place_ ? "make the loop serial: schedules make loops of the iteration parallel"
+                : "set a buffer of one element in front of the loop and at the end of its body, and test it instead");
     return {};
   }
   add_search_nest(search, needed);
   searches_.push_back(search);
+  return search.position;
+}
+
+/// Whether a search that depends on these frames can run ahead of the iteration. `changed`: a buffer that it reads and
+/// the iteration writes.
+bool Lowering::can_run_ahead(const std::vector<size_t>& needed, const std::string& changed) const {
+  if (!changed.empty()) return false;
+  std::vector<Ref<Axis>> variable;
+  for (size_t i : needed) {
+    const Frame& frame = nest_.frames[i];
+    if (frame.loop.defined() && !is_known_at_entry(frame.loop->extent)) return false;
+    if (!frame.is_axis()) continue;
+    const Ref<Axis>& axis = frame.iter->axis;
+    // Positions below an attached axis are not numbered, so there is no array of results.
+    if (axis->attached.defined()) return false;
+    if (!axis->is_variable()) continue;
+    // The array would have an element for each pair of positions of two variable axes, also of different rows.
+    if (any_of(variable, [&](const Ref<Axis>& other) { return are_side_by_side(other, axis); })) return false;
+    variable.push_back(axis);
+  }
+  return true;
+}
+
+Expr Lowering::search_in_place(Search search, const Expr& present) {
+  const VarMap names = lets_from(place_->first_frame);
+  for (size_t i = place_->first_frame; i < nest_.frames.size(); ++i) {
+    const Frame& frame = nest_.frames[i];
+    if (frame.kind == Frame::Kind::kCondition) search.guard = both(search.guard, frame.condition);
+  }
+  search.guard = both(search.guard, present);
+  for (Expr* e : {&search.parent, &search.coordinate, &search.guard}) {
+    if (e->defined()) *e = substitute(*e, names);
+  }
+  for (const Search& known : place_->known) {
+    if (is_same(known, search)) return known.position;
+  }
+  const Axis& axis = *search.axis;
+  const auto scalar = [&](const char* name) { return decl_buffer({i32(1)}, axis.idtype, name); };
+  const SearchBuffers buffers{scalar("low"), scalar("high"), scalar("position")};
+  place_->searches.push_back(search_body(search, {}, buffers, {i32(0)}));
+  for (const Ref<Buffer>& each : {buffers.low, buffers.high, buffers.positions}) buffers_in_place_.emplace_back(each);
+  // Searches that depend on this position cannot run ahead of the iteration either.
+  written_.insert(buffers.positions->data.get());
+  written_by_function_.insert(buffers.positions->data.get());
+  search.position = load(buffers.positions, {i32(0)});
+  place_->known.push_back(search);
   return search.position;
 }
 

@@ -193,9 +193,35 @@ void Lowering::to_array(Ref<Buffer>& buffer) {
   if (buffer.defined() && !buffer->axes.empty()) buffer = array_of(buffer);
 }
 
-Expr Lowering::lower(const Expr& e) {
-  if (!e.defined()) return e;
-  return Expr(lower(make<Evaluate>({e})).as<Evaluate>()->value);
+std::pair<Stmt, std::vector<Def<Buffer>>> Lowering::lower_with_buffers(const Stmt& stmt) {
+  std::vector<Def<Buffer>> around = std::exchange(buffers_in_place_, {});
+  Stmt lowered = lower(stmt);
+  return {std::move(lowered), std::exchange(buffers_in_place_, std::move(around))};
+}
+
+template <class F>
+Stmt Lowering::with_searches(F&& lower_expressions) {
+  Place place{nest_.frames.size(), {}, {}};
+  Place* const around = std::exchange(place_, &place);
+  Stmt result = lower_expressions();
+  place_ = around;
+  if (place.searches.empty()) return result;
+  place.searches.push_back(std::move(result));
+  return seq(std::move(place.searches));
+}
+
+Stmt Lowering::lower_inside(const Stmt& stmt) {
+  Place* const around = std::exchange(place_, nullptr);
+  Stmt result = lower(stmt);
+  place_ = around;
+  return result;
+}
+
+Stmt Lowering::lower_inside(const Frame& frame, const Stmt& stmt) {
+  nest_.frames.push_back(frame);
+  Stmt result = lower_inside(stmt);
+  nest_.frames.pop_back();
+  return result;
 }
 
 Expr Lowering::lower_where(const Expr& condition, const Expr& e) {
@@ -213,16 +239,14 @@ Expr Lowering::guarded(const Ref<Call>& call) {
 }
 
 Stmt Lowering::guarded(const Ref<IfThenElse>& node) {
-  const Expr condition = lower(node->condition);
-  auto branch = [&](const Stmt& stmt, Expr holds) {
-    if (!stmt.defined()) return stmt;
-    nest_.frames.push_back({.kind = Frame::Kind::kCondition, .condition = std::move(holds)});
-    Stmt result = lower(stmt);
-    nest_.frames.pop_back();
-    return result;
-  };
-  Stmt then_case = branch(node->then_case, condition);
-  return make<IfThenElse>({condition, then_case, branch(node->else_case, logical_not(condition))}, node.span());
+  return with_searches([&]() -> Stmt {
+    const Expr condition = lower(node->condition);
+    auto branch = [&](const Stmt& stmt, Expr holds) {
+      return lower_inside({.kind = Frame::Kind::kCondition, .condition = std::move(holds)}, stmt);
+    };
+    Stmt then_case = branch(node->then_case, condition);
+    return make<IfThenElse>({condition, then_case, branch(node->else_case, logical_not(condition))}, node.span());
+  });
 }
 
 Expr Lowering::lasting_part(const Expr& condition) const {
@@ -241,24 +265,48 @@ Expr Lowering::lasting_part(const Expr& condition) const {
 }
 
 Stmt Lowering::guarded(const Ref<While>& loop) {
-  const Expr condition = lower(loop->condition);
+  const Expr condition = lower(loop->condition);  // evaluated before each iteration, so it has no place for searches
   const Expr lasting = in_iteration_ ? lasting_part(condition) : Expr();
-  if (lasting.defined()) nest_.frames.push_back({.kind = Frame::Kind::kCondition, .condition = lasting});
-  const Stmt body = lower(loop->body);
-  if (lasting.defined()) nest_.frames.pop_back();
+  const Stmt body = lasting.defined()
+                        ? lower_inside({.kind = Frame::Kind::kCondition, .condition = lasting}, loop->body)
+                        : lower_inside(loop->body);
   return make<While>({condition, body}, loop.span());
 }
 
-Stmt Lowering::lower(const Stmt& stmt) {
-  if (!stmt.defined() || failure) return stmt;
-  auto within_let = [&](const auto& let, Rewriter& walk) {
-    nest_.frames.push_back({.kind = Frame::Kind::kLet, .let = let->var, .value = walk(let->value)});
-    auto result = walk.descend(let);
-    nest_.frames.pop_back();
-    return result;
-  };
+Stmt Lowering::lower_store(const Ref<BufferStore>& node) {
+  const Expr value = lower(node->value);
+  Element element = locate(node->buffer, node->indices, node);
+  if (failure) return node;
+  if (element.present.defined() && !is_published_) {
+    fail("sparse/store", "a value is stored to coordinates of '" + node->buffer->name + "' that it may not hold", node,
+         "iterate over the axes of the buffer that is written, and index it by their variables");
+    return node;
+  }
+  Stmt store = make<BufferStore>({array_of(node->buffer), value, std::move(element.indices), {}}, node.span());
+  return element.present.defined() ? make<IfThenElse>({element.present, store, {}}) : store;
+}
+
+Stmt Lowering::lower_loop(const Ref<For>& node) {
+  return with_searches([&]() -> Stmt {
+    For lowered = *node;
+    lowered.min = lower(node->min);
+    lowered.extent = lower(node->extent);
+    For plain = lowered;
+    if (in_iteration_) {
+      const VarMap names = lets_from(outermost_);
+      for (Expr* e : {&plain.min, &plain.extent}) *e = substitute(*e, names);
+    }
+    lowered.body =
+        lower_inside({.kind = Frame::Kind::kLoop, .loop = make<For>(std::move(plain), node.span())}, node->body);
+    return make<For>(std::move(lowered), node.span());
+  });
+}
+
+template <class Node>
+Node Lowering::lower_node(const Node& node) {
+  if (!node.defined() || failure) return node;
   return rewrite(
-      stmt,
+      node,
       [&](const Ref<Var>& v, Rewriter&) -> Expr {
         auto value = values_.find(v);
         return value == values_.end() ? Expr(v) : value->second;
@@ -282,35 +330,35 @@ Stmt Lowering::lower(const Stmt& stmt) {
         return if_then_else(element.present, value, given.defined() ? given : zero(node->buffer->dtype));
       },
       [&](const Ref<BufferStore>& node, Rewriter& walk) -> Stmt {
-        if (node->buffer->axes.empty()) return walk.descend(node);
         if (failure) return node;
-        const Expr value = walk(node->value);
-        Element element = locate(node->buffer, node->indices, node);
-        if (failure) return node;
-        if (element.present.defined() && !is_published_) {
-          fail("sparse/store", "a value is stored to coordinates of '" + node->buffer->name + "' that it may not hold",
-               node, "iterate over the axes of the buffer that is written, and index it by their variables");
-          return node;
-        }
-        Stmt store = make<BufferStore>({array_of(node->buffer), value, std::move(element.indices), {}}, node.span());
-        return element.present.defined() ? make<IfThenElse>({element.present, store, {}}) : store;
+        return with_searches([&] { return node->buffer->axes.empty() ? walk.descend(node) : lower_store(node); });
       },
-      [&](const Ref<For>& loop, Rewriter& walk) -> Stmt {
-        For lowered = *loop;
-        lowered.min = walk(loop->min);
-        lowered.extent = walk(loop->extent);
-        For plain = lowered;
-        if (in_iteration_) {
-          const VarMap names = lets_from(outermost_);
-          for (Expr* e : {&plain.min, &plain.extent}) *e = substitute(*e, names);
-        }
-        nest_.frames.push_back({.kind = Frame::Kind::kLoop, .loop = make<For>(std::move(plain), loop.span())});
-        lowered.body = walk(loop->body);
+      [&](const Ref<Evaluate>& node, Rewriter& walk) -> Stmt {
+        return with_searches([&] { return walk.descend(node); });
+      },
+      [&](const Ref<For>& loop, Rewriter&) -> Stmt { return lower_loop(loop); },
+      [&](const Ref<LetStmt>& let, Rewriter&) -> Stmt {
+        return with_searches([&]() -> Stmt {
+          LetStmt lowered = *let;
+          lowered.value = lower(let->value);
+          lowered.body = lower_inside({.kind = Frame::Kind::kLet, .let = let->var, .value = lowered.value}, let->body);
+          return make<LetStmt>(std::move(lowered), let.span());
+        });
+      },
+      [&](const Ref<AssertStmt>& assertion, Rewriter&) -> Stmt {
+        return with_searches([&]() -> Stmt {
+          AssertStmt lowered = *assertion;
+          lowered.condition = lower(assertion->condition);
+          lowered.body = lower_inside(assertion->body);
+          return make<AssertStmt>(std::move(lowered), assertion.span());
+        });
+      },
+      [&](const Ref<Let>& let, Rewriter& walk) -> Expr {
+        nest_.frames.push_back({.kind = Frame::Kind::kLet, .let = let->var, .value = walk(let->value)});
+        Expr result = walk.descend(let);
         nest_.frames.pop_back();
-        return make<For>(std::move(lowered), loop.span());
+        return result;
       },
-      [&](const Ref<LetStmt>& let, Rewriter& walk) -> Stmt { return within_let(let, walk); },
-      [&](const Ref<Let>& let, Rewriter& walk) -> Expr { return within_let(let, walk); },
       [&](const Ref<IfThenElse>& node, Rewriter&) -> Stmt { return guarded(node); },
       [&](const Ref<While>& loop, Rewriter&) -> Stmt { return guarded(loop); },
       [&](const Ref<And>& node, Rewriter& walk) -> Expr {
@@ -326,6 +374,10 @@ Stmt Lowering::lower(const Stmt& stmt) {
       },
       [&](const Ref<SparseIteration>& node, Rewriter&) -> Stmt { return iteration(node); });
 }
+
+Stmt Lowering::lower(const Stmt& stmt) { return lower_node(stmt); }
+
+Expr Lowering::lower(const Expr& e) { return lower_node(e); }
 
 Stmt Lowering::iteration(const Ref<SparseIteration>& node) {
   SpanScope at(node.span());  // loops, blocks and searches come from the user's line, too
@@ -350,7 +402,7 @@ Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
   const std::string& name = iteration.name_hint;
   std::vector<Level> levels = nest_.open(is_published_ ? with_shared_points(iteration) : iteration.iter_vars);
   bind_variables(around);
-  Stmt body = lower(iteration.body);
+  auto [body, buffers] = lower_with_buffers(iteration.body);
   if (failure) return node;
   int steps = 0;
   if (contains_block(body)) body = in_blocks(body, name + "_step", steps);
@@ -360,8 +412,11 @@ Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
   const size_t innermost = levels.back().first - around;
   bool may_have_no_step = false;
   if (iteration.init.defined() && has_init_of_block(iteration, innermost, is_published_)) {
+    auto [lowered, buffers_of_init] = lower_with_buffers(iteration.init);
+    if (buffers_of_init.empty()) init_of_block = std::move(lowered);  // else decompose_reduction would share them
+  }
+  if (init_of_block.defined()) {
     may_have_no_step = !has_init_of_block(iteration, innermost, false);
-    init_of_block = lower(iteration.init);
   } else if (iteration.init.defined()) {
     size_t first = nest_.frames.size();
     for (size_t i = around; i < nest_.frames.size() && first == nest_.frames.size(); ++i) {
@@ -389,7 +444,8 @@ Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
     const bool is_last = i + 1 == levels.size();
     Annotations annotations = iteration.annotations;
     if (is_last && may_have_no_step) annotations.set(kInitWithoutSteps, bool_imm(true));
-    body = close(levels[i], name + std::to_string(i), annotations, is_last ? init_of_block : Stmt(), body);
+    body = close(levels[i], name + std::to_string(i), annotations, is_last ? init_of_block : Stmt(), body,
+                 is_last ? buffers : std::vector<Def<Buffer>>());
     if (i == at) body = seq({init, body});
   }
   nest_.frames.resize(around);
@@ -400,10 +456,11 @@ Stmt Lowering::init_nest(const SparseIteration& iteration, const std::vector<Ref
   const size_t around = nest_.frames.size();
   std::vector<Level> levels = nest_.open(iters);
   bind_variables(around);
-  Stmt body = lower(iteration.init);
+  auto [body, buffers] = lower_with_buffers(iteration.init);
   const std::string name = iteration.name_hint + "_init";
   for (size_t i = levels.size(); i-- > 0;) {
-    body = close(levels[i], levels.size() > 1 ? name + std::to_string(i) : name, {}, {}, body);
+    body =
+        close(levels[i], levels.size() > 1 ? name + std::to_string(i) : name, {}, {}, body, std::exchange(buffers, {}));
   }
   return body;
 }

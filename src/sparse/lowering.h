@@ -21,6 +21,19 @@ class Lowering {
   // lower_iterations.cc
   Stmt lower(const Stmt& stmt);
   Expr lower(const Expr& e);
+  template <class Node>
+  Node lower_node(const Node& node);
+  /// Returns the lowered statement, and the buffers of its searches, which the block around it allocates.
+  std::pair<Stmt, std::vector<Def<Buffer>>> lower_with_buffers(const Stmt& stmt);
+  /// Runs a function that lowers the expressions of a statement, but not the statements inside of it, and puts the
+  /// searches of these expressions in front of the statement that it returns.
+  template <class F>
+  Stmt with_searches(F&& lower_expressions);
+  /// Lowers a statement inside of another one, and inside of the frame.
+  Stmt lower_inside(const Stmt& stmt);
+  Stmt lower_inside(const Frame& frame, const Stmt& stmt);
+  Stmt lower_store(const Ref<BufferStore>& node);
+  Stmt lower_loop(const Ref<For>& node);
   Stmt iteration(const Ref<SparseIteration>& node);
   Stmt nest_of(const Ref<SparseIteration>& node, size_t around);
   /// Makes lowered statements refer to variables of the frames from `first` on by their coordinates.
@@ -59,6 +72,16 @@ class Lowering {
     Ref<Axis> axis;
     Expr parent, coordinate, guard, position;
   };
+  /// The searches that run just in front of one statement, since they cannot run ahead of the iteration.
+  struct Place {
+    size_t first_frame;  ///< number of frames around the statement
+    std::vector<Search> known;
+    std::vector<Stmt> searches;
+  };
+  static bool is_same(const Search& a, const Search& b);
+  bool can_run_ahead(const std::vector<size_t>& needed, const std::string& changed) const;
+  /// Searches in front of the statement that is lowered. `search`: the axis, the parent and the coordinate.
+  Expr search_in_place(Search search, const Expr& present);
   /// What the lets of the frames from `first` on stand for.
   VarMap lets_from(size_t first) const;
   /// Whether the extent of a loop is the same wherever in the function it is evaluated.
@@ -89,6 +112,8 @@ class Lowering {
   std::unordered_map<NodeRef, Ref<Buffer>> arrays_;  ///< arrays that replace sparse buffers
   VarMap values_;                                    ///< coordinates of variables of enclosing iterations
   std::vector<Search> searches_;                     ///< the searches that the outermost iteration needs
+  Place* place_ = nullptr;                           ///< in front of the statement that is lowered; null: none there
+  std::vector<Def<Buffer>> buffers_in_place_;        ///< buffers of searches in front of statements of one block
   std::vector<Stmt> hoisted_;                        ///< loop nests of searches, which run before the iteration
   std::vector<Def<Buffer>> allocated_;
 };
