@@ -61,6 +61,14 @@ std::vector<Ref<SpIterVar>> variables_of_init(const SparseIteration& iteration) 
   return result;
 }
 
+std::vector<StructureArray> structure_arrays(const Axis& axis) {
+  std::vector<StructureArray> arrays;
+  if (axis.attached.defined()) return arrays;
+  if (axis.is_variable()) arrays.push_back({axis.indptr, axis.parent->nnz + 1});
+  if (axis.is_sparse()) arrays.push_back({axis.indices, axis.nnz});
+  return arrays;
+}
+
 std::vector<BufferDomain> structure_domains(const PrimFunc& func) {
   std::vector<BufferDomain> domains;
   auto add = [&](BufferDomain domain) {
@@ -91,6 +99,16 @@ std::optional<SparseFault> fault_of(const Ref<Buffer>& buffer) {
 }
 
 std::optional<SparseFault> fault_of(const Ref<Axis>& axis) {
+  for (const auto& [buffer, needed] : structure_arrays(*axis)) {
+    const std::optional<int64_t> size = const_int(buffer->shape[0]), least = const_int(needed);
+    if (!size || !least || *size >= *least) continue;
+    return SparseFault{"verify/axis",
+                       "'" + buffer->name + "' has " + std::to_string(*size) + " elements, and axis '" + axis->name +
+                           "' takes " + std::to_string(*least) + " from it",
+                       axis,
+                       "indptr has one element more than the axis above has positions, indices have one for each "
+                       "position of the axis"};
+  }
   if (axis->flattened.empty()) return std::nullopt;
   const Ref<Axis> child = without_parent(axis->flattened);
   if (child.defined()) {

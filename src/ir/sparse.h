@@ -33,6 +33,14 @@ Expr stored_elements(const std::vector<Ref<Axis>>& axes);
 /// reduction only.
 std::vector<Ref<SpIterVar>> variables_of_init(const SparseIteration& iteration);
 
+/// A buffer that holds structure of an axis, and how many elements the axis takes from it.
+struct StructureArray {
+  Ref<Buffer> buffer;
+  Expr needed;
+};
+/// The indptr and the indices of an axis; none of an attached axis, whose structure is that of another one.
+std::vector<StructureArray> structure_arrays(const Axis& axis);
+
 /// Returns the declared domains of the structure buffers (indptr, indices) of a function's axes, one for each buffer.
 std::vector<BufferDomain> structure_domains(const PrimFunc& func);
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "analysis/block_access_region.h"
+#include "analysis/brief.h"
+#include "analysis/validator.h"
+#include "arith/analyzer.h"
 #include "ir/annotations.h"
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
@@ -520,6 +523,28 @@ void Lowering::redeclare(Block& root) {
   }
 }
 
+void Lowering::require_sizes(const PrimFunc& func, Block& root) {
+  arith::Analyzer analyzer;
+  List required;
+  if (const NodeRef& known = root.annotations.get(analysis::kRequiredSizes); known.defined() && known.is<List>()) {
+    required = *known.as<List>();
+  }
+  for (const Ref<Axis>& axis : func.axes) {
+    for (const auto& [buffer, needed] : structure_arrays(*axis)) {
+      const bool is_parameter = any_of(func.buffer_map, [&](const auto& entry) { return entry.second == buffer; });
+      const DataType wide = DataType::int_(64);
+      const Expr holds = ge(cast(wide, buffer->shape[0]), cast(wide, needed));
+      if (!is_parameter || analyzer.can_prove(holds)) continue;
+      const std::string size = analysis::brief(buffer->shape[0]), least = analysis::brief(needed);
+      required.items.push_back(make<List>({{holds,
+                                            string_imm(size + " is less than " + least + ": '" + buffer->name +
+                                                       "' is too short for axis '" + axis->name + "'"),
+                                            string_imm("pass " + least + " elements, or more")}}));
+    }
+  }
+  if (!required.items.empty()) root.annotations.set(analysis::kRequiredSizes, make<List>(std::move(required)));
+}
+
 Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   const BlockRealize* realize = func->body.as<BlockRealize>();
   const bool has_root = realize && realize->block->iter_vars.empty();
@@ -550,6 +575,7 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   for (Def<Buffer>& buffer : root.alloc_buffers) to_array(buffer);
   append_range(root.alloc_buffers, allocated_);
   redeclare(root);
+  require_sizes(*func, root);
   std::vector<BufferDomain> known = structure_domains(*func);
   std::erase_if(known, [&](const BufferDomain& d) { return written.contains(d.buffer->data.get()); });
   std::vector<BufferDomain> ordered = known;

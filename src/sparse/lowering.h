@@ -56,6 +56,8 @@ class Lowering {
   /// Replaces a sparse buffer by its array.
   void to_array(Ref<Buffer>& buffer);
   void redeclare(Block& root);
+  /// Calls must have arrays of structure that are long enough, where the types of parameters do not say so.
+  void require_sizes(const PrimFunc& func, Block& root);
   void fail(const char* code, std::string message, const NodeRef& where, std::string hint);
 
   // locate.cc

@@ -277,6 +277,39 @@ def test_mistakes_are_refused(change: tuple[str, str], code: str) -> None:
     assert "^" in str(caught.value)
 
 
+def test_what_stands_below_no_axis_is_refused() -> None:
+    calls: dict[str, Callable[[], Any]] = {
+        "compressed_varied": lambda: T.sp.compressed_varied(4, (7, 9), (None, None)),
+        "compressed_fixed": lambda: T.sp.compressed_fixed("I", (7, 9), None),
+        "dense_varied": lambda: T.sp.dense_varied(None, (7, 9), None),
+        "attach": lambda: T.sp.attach(3, 4),
+    }
+    for name, call in calls.items():
+        with pytest.raises(tw.ScriptError, match=f"T.sp.{name} takes an axis, and not") as caught:
+            call()
+        assert caught.value.code == "builder/axis" and caught.value.hint
+
+
+def test_arrays_of_structure_that_are_too_short_are_refused() -> None:
+    text = """
+@T.prim_func
+def f(a: T.handle, p: T.Buffer((5,), "int32"), q: T.Buffer((9,), "int32")):
+    I = T.sp.dense_fixed(4)
+    J = T.sp.compressed_varied(I, (7, 9), (p, q))
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    with T.sp.iteration([I, J], "SS", "x") as [i, j]:
+        A[i, j] = 0.0
+"""
+    script.from_source(text)
+    for change, message in (
+        (("p: T.Buffer((5,)", "p: T.Buffer((4,)"), "'p' has 4 elements, and axis 'J' takes 5 from it"),
+        (("q: T.Buffer((9,)", "q: T.Buffer((8,)"), "'q' has 8 elements, and axis 'J' takes 9 from it"),
+    ):
+        with pytest.raises(tw.ScriptError, match=message) as caught:
+            script.from_source(text.replace(*change))
+        assert caught.value.code == "verify/axis" and "^" in str(caught.value) and caught.value.hint
+
+
 def test_axes_are_not_known_where_blocks_are_expected() -> None:
     with pytest.raises(tw.Error, match="lower_sparse_iter") as caught:
         _core.verify(_core.as_module(spmm), "scheduled")

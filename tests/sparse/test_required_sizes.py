@@ -115,3 +115,50 @@ def test_structures_of_another_shape() -> None:
     with pytest.raises(tw.ArgumentError, match=r"'csr' is for the shape \(12, 18\)") as caught:
         convert_structure(formats.csr(M, N), (M + 1, N), (np.zeros(1, int), np.zeros(1, int)))
     assert caught.value.code == "sparse/shape"
+
+
+OWN_SIZES = """
+@T.prim_func
+def f(a: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
+    rows, elements = T.int32(is_size_var=True), T.int32(is_size_var=True)
+    P = T.match_buffer(p, (rows,), "int32")
+    Q = T.match_buffer(q, (elements,), "int32")
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (P, Q))
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
+        with T.init():
+            Y[i] = T.float32(0)
+        Y[i] += A[i, j] * T.Cast("float32", j)
+"""
+
+
+@pytest.mark.parametrize("target", ["native", "opencl"])
+def test_arrays_of_structure_are_long_enough(target: str) -> None:
+    kernel = tw.compile(script.from_source(OWN_SIZES), target)
+    p, q = np.array([0, 2, 3], "int32"), np.array([0, 1, 4], "int32")
+    y = np.zeros(2, "float32")
+    for indptr, indices in ((p, q), (np.append(p, 3), np.append(q, 7))):
+        given = (np.ones(3, "float32"), y, indptr.astype("int32"), indices.astype("int32"), 2, 5, 3)
+        kernel(*given)
+        np.testing.assert_array_equal(y, [1, 4])
+    for indptr, indices, text in (
+        (p[:2], q, "rows is less than m [+] 1: 'P' is too short for axis 'J'"),
+        (p, q[:2], "elements is less than nnz: 'Q' is too short for axis 'J'"),
+    ):
+        for call in (kernel, kernel.validate):
+            with pytest.raises(tw.ArgumentError, match=text) as caught:
+                call(np.ones(3, "float32"), y, indptr.copy(), indices.copy(), 2, 5, 3)
+            assert caught.value.code == "call/extent" and caught.value.hint
+
+
+def test_indices_by_a_formula_need_no_size() -> None:
+    sch = tw.Schedule(script.from_source(OWN_SIZES))
+    sch.lower_sparse_iter()
+    implicit = tw.sparse.specialize_buffer(sch.mod["main"], "Q", lambda p: (p + 1,))
+    kernel, y = tw.compile(implicit), np.zeros(2, "float32")
+    kernel(np.ones(3, "float32"), y, np.array([0, 2, 3], "int32"), 2, 5, 3)
+    np.testing.assert_array_equal(y, [3, 3])
+    with pytest.raises(tw.ArgumentError, match="rows is less than m"):
+        kernel(np.ones(3, "float32"), y, np.array([0, 2], "int32"), 2, 5, 3)

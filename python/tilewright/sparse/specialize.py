@@ -9,7 +9,7 @@ from tilewright import _core, ir
 from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.script.tir.index_maps import index_map
 from tilewright.support.changed_nodes import with_fields
-from tilewright.task.declared_values import DISJOINT, DOMAINS
+from tilewright.task.declared_values import DISJOINT, DOMAINS, SIZES
 
 
 def require_function(func: Any, code: str) -> None:
@@ -73,8 +73,8 @@ def specialize_buffer(
             width = _core.cast(indices[0].dtype, inner)
             indices = [analyzer.simplify(part(indices[0], width)) for part in (_core.floordiv, _core.floormod)]
         (result,) = made.final_indices
-        known = {old: _core.cast(old.dtype, new) for old, new in zip(made.initial_indices, indices, strict=True)}
-        number: Any = _core.substitute(result, known)
+        given = {old: _core.cast(old.dtype, new) for old, new in zip(made.initial_indices, indices, strict=True)}
+        number: Any = _core.substitute(result, given)
         return _core.cast(buffer.dtype, number)
 
     def changed(node: Any) -> Any:
@@ -86,9 +86,10 @@ def specialize_buffer(
             return without(node, buffer)
         return None
 
-    body: Any = _core.rewrite(func.body, changed)
     buffers = {handle: each for handle, each in func.buffer_map.items() if not each.same_as(buffer)}
     params = [each for each in func.params if not each.same_as(param)]
+    known = {*params, *(extent for each in buffers.values() for extent in each.shape)}
+    body: Any = _with_known_sizes(_core.rewrite(func.body, changed), known)
     result = ir.PrimFunc(params, buffers, func.ret_type, func.attrs, body)
     _core.verify(_core.as_module(result), "scheduled")
     return result
@@ -110,6 +111,17 @@ def without(block: ir.Block, buffer: ir.Buffer) -> Any:
     if len(reads) == len(block.reads) and not _mentions(block, buffer):
         return None
     return with_fields(block, reads=reads, annotations=annotations)
+
+
+def _with_known_sizes(body: Any, known: set[Any]) -> Any:
+    """Return the body of a function without the conditions on sizes of a parameter that is gone."""
+    if not isinstance(body, ir.BlockRealize) or SIZES not in body.block.annotations:
+        return body
+    annotations = dict(body.block.annotations.items())
+    kept = [each for each in annotations.pop(SIZES) if {*_core.undefined_vars(each[0])} <= known]
+    if kept:
+        annotations[SIZES] = kept
+    return with_fields(body, block=with_fields(body.block, annotations=annotations))
 
 
 def _mentions(block: ir.Block, buffer: ir.Buffer) -> bool:

@@ -49,6 +49,18 @@ def _sizes(what: str, sizes: Any) -> tuple[Any, Any]:
     raise fail("builder/axis", f"T.sp.{what} takes two sizes", "the length of the axis and its number of positions")
 
 
+def _axis(what: str, axis: Any) -> Axis:
+    """Return the axis.
+
+    Raises:
+        tilewright.ScriptError: It is no axis ("builder/axis").
+    """
+    if isinstance(axis, Axis):
+        return axis
+    hint = "the axis above comes first: J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))"
+    raise fail("builder/axis", f"T.sp.{what} takes an axis, and not {type(axis).__name__}", hint)
+
+
 def _index_type(what: str, idtype: Any) -> Any:
     """Return the type of coordinates.
 
@@ -77,7 +89,9 @@ def dense_varied(parent: Axis, sizes: Any, indptr: Any, idtype: str = "int32") -
         idtype: data type of coordinates.
     """
     length, nnz = _sizes("dense_varied", sizes)
-    made: Axis = _script.axis_below(parent, length, nnz, None, indptr, None, _index_type("dense_varied", idtype), True)
+    made: Axis = _script.axis_below(
+        _axis("dense_varied", parent), length, nnz, None, indptr, None, _index_type("dense_varied", idtype), True
+    )
     return made
 
 
@@ -92,9 +106,8 @@ def compressed_fixed(parent: Axis, sizes: Any, indices: Any, idtype: str = "int3
         sorted: whether coordinates below one position ascend.
     """
     length, nnz_cols = _sizes("compressed_fixed", sizes)
-    made: Axis = _script.axis_below(
-        parent, length, None, nnz_cols, None, indices, _index_type("compressed_fixed", idtype), sorted
-    )
+    idtype, parent = _index_type("compressed_fixed", idtype), _axis("compressed_fixed", parent)
+    made: Axis = _script.axis_below(parent, length, None, nnz_cols, None, indices, idtype, sorted)
     return made
 
 
@@ -111,16 +124,15 @@ def compressed_varied(parent: Axis, sizes: Any, structure: Any, idtype: str = "i
     length, nnz = _sizes("compressed_varied", sizes)
     if not isinstance(structure, tuple | list) or len(structure) != 2:
         raise fail("builder/axis", "T.sp.compressed_varied takes indptr and indices", "write (indptr, indices)")
-    made: Axis = _script.axis_below(
-        parent, length, nnz, None, structure[0], structure[1], _index_type("compressed_varied", idtype), sorted
-    )
+    idtype, parent = _index_type("compressed_varied", idtype), _axis("compressed_varied", parent)
+    made: Axis = _script.axis_below(parent, length, nnz, None, structure[0], structure[1], idtype, sorted)
     return made
 
 
 def attach(axis: Axis, parent: Axis) -> Axis:
     """The positions of `axis` below those coordinates that an iteration over `parent` takes: a row of a matrix that a
     coordinate of another one selects."""
-    made: Axis = _script.attached_axis(axis, parent)
+    made: Axis = _script.attached_axis(_axis("attach", axis), _axis("attach", parent))
     return made
 
 
