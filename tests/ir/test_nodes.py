@@ -186,8 +186,7 @@ def test_calls_with_another_number_of_arguments_are_printed_and_refused(count):
     for name, arity, *_ in script.intrinsics():
         for arguments in ([x] * count, [1, 2, 3, 4][:count]):
             call = ir.Call("int32", f"tir.{name}", arguments)
-            assert ir.structural_equal(ir.load_json(ir.save_json(call)), call)
-            assert str(call)
+            assert str(ir.load_json(ir.save_json(call))) == str(call)
             arith.Analyzer().simplify(call + 1)
             arith.Analyzer().const_int_bound(call)
             arith.Analyzer().can_prove(ir.EQ(call, call + 1))
