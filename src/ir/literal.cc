@@ -453,6 +453,11 @@ Expr settled(const Operand& operand) {
   return Expr(settle(operand.node));
 }
 
+NodeRef as_attribute(NodeRef node) {
+  if (!is_untyped(node)) return settle(std::move(node));
+  return float_imm(fits_float32(node) ? kFloat32 : kFloat64, node.as<FloatImm>()->value);
+}
+
 Expr number_as(DataType type, const Operand& number) {
   if (number.is_huge && std::isinf(number.odd)) {
     refuse("an integer of more than 1024 bits meets an operand of type " + type.str(), "no type holds it");

@@ -55,6 +55,9 @@ bool fits_float32(const NodeRef& node);
 /// The expression of the type that it has alone; what keeps no digits comes back as it is.
 NodeRef settle(NodeRef node);
 Expr settled(const Operand& operand);
+/// The node as the value of an attribute. A float of Python becomes float32 where that type holds it, else float64, as
+/// integers become int32 or a wider type: Python reads back what it gave.
+NodeRef as_attribute(NodeRef node);
 /// The value with all its digits, of type float64 where float32 does not hold them.
 Expr exact(const Operand& value);
 /// The number in a floating-point type, rounded once. Throws where a finite value is beyond the range of the type.

@@ -361,6 +361,8 @@ void bind_functions(nb::module_& m) {
       "rewrite", &rewrite_python, "root"_a, "fn"_a,
       "A program in which the function replaced nodes, children before their parents: it returns another node, or None "
       "for the one that it got.");
+  m.def("as_attribute", &value_from_python, "value"_a.none(),
+        "The node that a value of Python becomes in the attributes of functions and blocks.");
   m.def("register_source", &register_source);
   m.def(
       "intern_span",

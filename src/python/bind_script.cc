@@ -590,7 +590,12 @@ void bind_frames(nb::module_& m) {
   m.def("assert_", &script::assert_, "condition"_a, "message"_a,
         "What the statements inside rely on; a call where it does not hold ends with the message.");
   m.def("let", &script::let, "value"_a, "var"_a = nb::none());
-  m.def("attr", &script::attr, "node"_a.none(), "key"_a, "value"_a);
+  m.def(
+      "attr",
+      [](nb::handle node, const std::string& key, nb::handle value) {
+        return script::attr(node.is_none() ? NodeRef() : value_from_python(node), key, value_from_python(value));
+      },
+      "node"_a.none(), "key"_a, "value"_a.none());
   m.def("env_thread", &script::env_thread, "thread_tag"_a, "dtype"_a = "int32",
         "The variable of a thread axis, for T.launch_thread.");
   m.def(

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/numeric.h"
 #include "python/operand.h"
+#include "python/schedule_objects.h"
 #include "support/diagnostic.h"
 
 namespace nb = nanobind;
@@ -102,7 +104,11 @@ NodeRef number_from_python(nb::handle object) {
     bool fits_int32 = value >= std::numeric_limits<int32_t>::min() && value <= std::numeric_limits<int32_t>::max();
     return int_imm(DataType::int_(fits_int32 ? 32 : 64), value);
   }
-  if (PyFloat_CheckExact(p)) return float_imm(DataType::float_(32), PyFloat_AS_DOUBLE(p));
+  if (PyFloat_CheckExact(p)) {
+    const double value = PyFloat_AS_DOUBLE(p), rounded = round_float(DataType::float_(32), value);
+    // A finite number does not become infinite: the error for arguments that do not fit says so.
+    return std::isfinite(value) && !std::isfinite(rounded) ? NodeRef() : float_imm(DataType::float_(32), rounded);
+  }
   if (PyUnicode_Check(p)) {
     std::string text;  // with any NUL in it
     return nb::try_cast(object, text) ? NodeRef(string_imm(std::move(text))) : NodeRef();
@@ -187,9 +193,20 @@ namespace {
 /// One that holds itself has no end.
 constexpr int kMostNesting = 48;
 
+[[noreturn]] void refuse_value(nb::handle object) {
+  if (PyLong_Check(object.ptr())) {
+    throw Exception(argument_error("arguments/types", "an attribute cannot hold an integer of more than 64 bits",
+                                   "write a float, or a string"));
+  }
+  throw Exception(argument_error(
+      "arguments/types", "an attribute cannot hold a value of type " + class_name(object),
+      "it holds numbers, strings, expressions, lists and dicts of them: what can be printed and read again"));
+}
+
 NodeRef nested_value_from_python(nb::handle object, int depth) {
   NodeRef node(nb::detail::get_node(object, 0, nullptr));
-  if (node.defined()) return node;
+  if (node.defined()) return as_attribute(std::move(node));
+  if (PyFloat_CheckExact(object.ptr())) return as_attribute(number_of_python(PyFloat_AS_DOUBLE(object.ptr())).node);
   node = constant_from_python(object);
   if (node.defined()) return node;
   if (depth > kMostNesting)
@@ -209,9 +226,7 @@ NodeRef nested_value_from_python(nb::handle object, int depth) {
     }
     return make<Dict>(std::move(dict));
   }
-  throw Exception(argument_error("arguments/types",
-                                 "an annotation holds numbers, strings, expressions, lists and dicts of them",
-                                 "other objects of Python cannot be printed and read again"));
+  refuse_value(object);
 }
 
 }  // namespace
@@ -227,7 +242,9 @@ nb::object value_to_python(const NodeRef& value) {
     if (i->dtype.is_bool()) return nb::bool_(i->value != 0);
     if (i->dtype == DataType::int_(32)) return nb::int_(i->value);
   }
-  if (const FloatImm* f = value.as<FloatImm>(); f && f->dtype == DataType::float_(32)) return nb::float_(f->value);
+  if (const FloatImm* f = value.as<FloatImm>()) {  // of the type that a float of Python has in an attribute
+    if (f->dtype == DataType::float_(fits_float32(value) ? 32 : 64)) return nb::float_(f->value);
+  }
   if (const List* list = value.as<List>()) {
     nb::list result;
     for (const NodeRef& item : list->items) result.append(value_to_python(item));

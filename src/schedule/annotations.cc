@@ -1,6 +1,7 @@
 #include "schedule/annotations.h"
 
 #include "ir/build.h"
+#include "ir/literal.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
 
@@ -64,7 +65,7 @@ std::optional<NodeRef> annotation_value(const State& state, const Value& value) 
   };
   if (auto* number = value.as<int64_t>()) return integer(*number);
   if (auto* truth = value.as<bool>()) return bool_imm(*truth);
-  if (auto* real = value.as<double>()) return float_imm(DataType::float_(32), *real);
+  if (auto* real = value.as<double>()) return as_attribute(number_of_python(*real).node);
   if (auto* text = value.as<std::string>()) return string_imm(*text);
   if (auto* sampled = value.as<ExprRV>()) return integer(state.value(*sampled));
   if (auto* node = value.as<NodeRef>(); node && node->defined()) return *node;

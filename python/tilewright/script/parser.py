@@ -503,9 +503,10 @@ _CALLS = {
 
 def _call_problem(error: ArgumentTypeError, node: ast.AST | None) -> tuple[str, str, str]:
     """Code, message and hint for a failed call of a function of the core, under the name that the script gives it."""
-    called = ast.unparse(node.func) if isinstance(node, ast.Call) else error.called
-    message = called + error.message.removeprefix(error.called)
-    return _CALLS[error.code], message if error.message.startswith(error.called) else error.message, error.hint
+    message = error.message
+    if error.called and isinstance(node, ast.Call) and message.startswith(error.called):
+        message = ast.unparse(node.func) + message.removeprefix(error.called)
+    return _CALLS[error.code], message, error.hint
 
 
 #: Functions of Python that cannot look into expressions, and what does.

@@ -51,11 +51,34 @@ def explain(text: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Erro
     own = list(args[1:] if has_self else args)
     names = [re.findall(r"[(,] ?\*{0,2}(\w+):", signature) for signature in signatures]
     takes_any = any("**" in signature for signature in signatures)
+    values = [*own, *keywords.values()]
+    items = [item for value in values if isinstance(value, list | tuple) for item in value]
     return (
         (None if takes_any else _unknown_keyword(called, names, keywords))
         or _unknown_dtype(called, names, own, keywords)
+        or _unfit_value(called, signatures, [*values, *items])
         or _wrong_types(called, signatures, own, keywords)
     )
+
+
+def _unfit_value(called: str, signatures: Sequence[str], values: Iterable[Any]) -> Error | None:
+    """Return the error for a number that no data type holds, or for what attributes cannot hold; None if all fit."""
+    takes_attributes = any("dict[str, object]" in signature for signature in signatures)
+    takes_constants = any("ExprLike" in signature or "Node" in signature for signature in signatures)
+    for value in values:
+        if isinstance(value, int) and takes_constants and not -(2**63) <= value < 2**64:
+            return _error(TYPES, called, "an integer of more than 64 bits, which no data type holds", "write a float")
+        strange = [key for key in value if not isinstance(key, str)] if isinstance(value, dict) else []
+        if strange and takes_attributes:
+            return _error(TYPES, called, f"{strange[0]!r:.80} is the name of an attribute", "names are strings")
+        try:
+            if isinstance(value, float) and takes_constants:
+                _core.const(value)
+            elif isinstance(value, dict) and takes_attributes:
+                _core.as_attribute(value)
+        except Error as error:
+            return _error(TYPES, called, error.message, error.hint)
+    return None
 
 
 def parse_signatures(text: str) -> tuple[str, list[str], bool]:

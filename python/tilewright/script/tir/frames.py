@@ -266,10 +266,6 @@ def attr(node: Any, attr_key: str, value: Any) -> Any:
     Returns:
         A scope: a statement, or for ``with``.
     """
-    if isinstance(value, dict):
-        value = _core.Dict(value)
-    if isinstance(node, list | tuple):
-        node = _core.List(list(node))
     return _script.attr(node, attr_key, value)
 
 
