@@ -223,8 +223,10 @@ struct FieldTraits<PadValue> {
   static bool from(const Value& value, PadValue& field) {
     if (const std::string* text = value.as<std::string>()) {
       auto read = from_json(*text);
-      if (read.ok()) field.value = *read;
-      return read.ok();
+      if (!read.ok()) return false;
+      field.value = *read;
+      if (const FloatImm* number = read->as<FloatImm>()) field.value = number->value;  // one that is not finite
+      return true;
     }
     if (value.is_none()) field.value = None{};
     if (const bool* b = value.as<bool>()) field.value = int64_t{*b};

@@ -1,8 +1,10 @@
 // Traces in TVM's JSON form: [[[kind, inputs, attrs, outputs], ...], [[step, decision], ...]]. Handles are the strings
 // "b0", "l1", "v2"; a string constant among the inputs keeps its quotes, so that the two are distinct.
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "ir/build.h"
 #include "ir/json.h"
 #include "ir/object_graph.h"
 #include "schedule/trace.h"
@@ -19,7 +21,10 @@ Json to_json(const Value& value, bool is_input, const HandleNames& names) {
     Json operator()(None) const { return is_input ? Json("None") : Json(nullptr); }
     Json operator()(bool b) const { return b; }
     Json operator()(int64_t i) const { return i; }
-    Json operator()(double d) const { return d; }
+    Json operator()(double d) const {
+      if (std::isfinite(d)) return d;
+      return tilewright::to_json(float_imm(DataType::float_(64), d));  // JSON has no number for it
+    }
     Json operator()(const std::string& s) const { return is_input ? '"' + s + '"' : s; }
     Json operator()(LoopRV rv) const { return names.of(rv.index); }
     Json operator()(BlockRV rv) const { return names.of(rv.index); }
@@ -145,6 +150,7 @@ class Reader {
     if (text.size() >= 2 && text.front() == '"' && text.back() == '"') return Value{text.substr(1, text.size() - 2)};
     if (text.starts_with('{')) {
       TW_TRY(node, tilewright::from_json(text));
+      if (const FloatImm* number = node.as<FloatImm>()) return Value{number->value};
       return Value{node};
     }
     auto it = handles_.find(text);

@@ -1,3 +1,6 @@
+import json
+import pickle
+
 import numpy as np
 import pytest
 
@@ -587,3 +590,28 @@ def test_a_buffer_without_elements_stays_one():
     empty = np.zeros((0, 4), "float32")
     for target in ("interpreter", "native"):
         tw.compile(sch, target=target)(empty, empty.copy())
+
+
+@pytest.mark.parametrize("pad", [float("inf"), float("-inf"), float("nan"), 0.1, -0.0])
+def test_padding_values_of_traces(pad: float):
+    """JSON has no numbers that are not finite: a maximum is padded with one."""
+
+    @T.prim_func
+    def before(A: T.Buffer((14,)), C: T.Buffer((14,))):
+        B = T.alloc_buffer((14,))
+        for i in range(14):
+            with T.block("B"):
+                v = T.axis.spatial(14, i)
+                B[v] = A[v]
+        for i in range(14):
+            with T.block("C"):
+                v = T.axis.spatial(14, i)
+                C[v] = B[v]
+
+    sch = tw.Schedule(before)
+    sch.transform_layout("B", ("write", 0), lambda i: (i // 4, i % 4), pad_value=pad)
+    again = tw.Schedule(before)
+    tw.Trace.apply_json_to_schedule(json.loads(json.dumps(sch.trace.as_json(), allow_nan=False)), again)
+    tw.ir.assert_structural_equal(again.mod, sch.mod)
+    assert str(again.trace) == str(sch.trace)
+    tw.ir.assert_structural_equal(pickle.loads(pickle.dumps(sch)).mod, sch.mod)
