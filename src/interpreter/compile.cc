@@ -151,6 +151,11 @@ int Compiler::unsupported(const std::string& what, const NodeRef& node) {
   return constant(int64_t{0});
 }
 
+int Compiler::malformed(std::string what, const NodeRef& node) {
+  emit({.op = Op::kFail, .extra = message("interpret/operands", std::move(what), node)});
+  return constant(int64_t{0});
+}
+
 int Compiler::slot_of(const Ref<Var>& var, const NodeRef& user) {
   auto it = slots_.find(var.get());
   if (it != slots_.end()) return it->second;

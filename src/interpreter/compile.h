@@ -71,6 +71,8 @@ class Compiler {
   void fail(std::string code, std::string message, const NodeRef& node, std::string hint = {});
   /// Code that fails when it is reached.
   int unsupported(const std::string& what, const NodeRef& node);
+  /// A call whose operands have no meaning (ir/call_operands.h).
+  int malformed(std::string what, const NodeRef& node);
   void define(const NodeRef& node, int slot) { slots_[node.get()] = slot; }
   int slot_of(const Ref<Var>& var, const NodeRef& user);
 

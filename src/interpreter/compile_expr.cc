@@ -9,6 +9,7 @@
 #include "ir/async_copy.h"
 #include "ir/atomic_operation.h"
 #include "ir/build.h"
+#include "ir/call_operands.h"
 #include "ir/kind_cases.h"
 #include "ir/traverse.h"
 #include "support/ranges.h"
@@ -598,6 +599,7 @@ int Compiler::expr(const Expr& e) {
       return result;
     }
     case Kind::kCall:
+      if (auto wrong = wrong_operands(*e.as<Call>())) return malformed(*wrong, e);
       if (is_atomic(e)) return atomic(e);
       if (is_async_step(e)) return async_step(e);
       if (is_warp_step(e)) return warp_step(e);

@@ -114,9 +114,10 @@ Parts parts_of(const NodeRef& node) {
   if (const Select* v = node.as<Select>()) return {&v->true_value, &v->false_value};
   if (const Broadcast* v = node.as<Broadcast>()) return {&v->value, nullptr};
   if (const Call* v = node.as<Call>()) {
-    if (is_choice(node)) return {&v->args[1], &v->args[2]};
-    if (is_bit_operation(intrinsic_of(*v))) return {&v->args[0], &v->args[1]};
-    return {};
+    const size_t first = is_choice(node) ? 1 : 0;
+    if (!is_choice(node) && !is_bit_operation(intrinsic_of(*v))) return {};
+    const NodeRef &a = v->args[first], &b = v->args[first + 1];
+    return a.sort() == Sort::kExpr && b.sort() == Sort::kExpr ? Parts{&a, &b} : Parts{};
   }
   if (!is_choice(node) && !is_arithmetic(node.kind())) return {};
   BinaryOperands operands = binary_operands(static_cast<const Expr&>(node));

@@ -25,17 +25,37 @@ namespace {
   refuse("ir/missing-operand", std::string(kind) + " needs a value for '" + std::string(field) + "'");
 }
 
-/// Non-null for every handle but those that the catalog allows to be null; elements of lists are never null.
+[[noreturn, gnu::cold]] void refuse_kind(std::string_view kind, std::string_view field, const NodeRef& operand) {
+  refuse("ir/not-an-expression",
+         std::string(kind) + " takes an expression as '" + std::string(field) + "', not a " +
+             std::string(kind_name(operand.kind())),
+         operand.is<Buffer>() || operand.is<BufferRegion>() ? "index it: A[i]" : "an expression has one value");
+}
+
+/// By kind: asked for each child of each node.
+constexpr bool kIsExpr[] = {
+#define X(name, sort, ...) Sort::k##sort == Sort::kExpr,
+#include "ir/kinds.def"
+#undef X
+};
+bool is_expr(const NodeRef& node) { return kIsExpr[static_cast<size_t>(node.kind())]; }
+
+/// Non-null for every handle but those that the catalog allows to be null; elements of lists are never null. What
+/// stands for a value is an expression: arguments from Python may be any node.
 template <auto... Nullable, class T>
 void need_operands(const T& node) {
   for_each_field(node, [&](std::string_view name, const auto& field) {
-    auto need = [&](const NodeRef& operand) {
+    auto need = [&]<class N>(const N& operand) {
       if (!operand.defined()) refuse_missing(kind_name(KindOf<T>::kind), name);
+      if constexpr (std::is_same_v<N, Expr>) {
+        if (!is_expr(operand)) refuse_kind(kind_name(KindOf<T>::kind), name, operand);
+      }
     };
     using F = std::remove_cvref_t<decltype(field)>;
     if constexpr (std::is_base_of_v<NodeRef, F>) {
       [[maybe_unused]] auto at = static_cast<const void*>(&field);
-      if (!((at == static_cast<const void*>(&(node.*Nullable))) || ...)) need(field);
+      const bool may_be_null = ((at == static_cast<const void*>(&(node.*Nullable))) || ...);
+      if (field.defined() || !may_be_null) need(field);
     }
     if constexpr (requires { field.begin()->defined(); }) {
       for (const auto& item : field) need(item);
@@ -675,13 +695,6 @@ constexpr uint32_t kMostOperations = uint32_t{1} << 17;
          "bind parts of it with LetStmt, or use a loop");
 }
 
-/// By kind: asked for each child of each node.
-static constexpr bool kIsExpr[] = {
-#define X(name, sort, ...) Sort::k##sort == Sort::kExpr,
-#include "ir/kinds.def"
-#undef X
-};
-
 template <class T>
 Ref<T> make(T data, SpanId span) {
   using SortHandle = typename KindOf<T>::SortHandle;
@@ -691,7 +704,7 @@ Ref<T> make(T data, SpanId span) {
   detail::read_children(data, [&](const NodeRef& child, auto) {
     below = std::max(below, child.depth());
     if constexpr (std::is_same_v<SortHandle, Expr> || std::is_same_v<SortHandle, Stmt>) {
-      if (child.defined() && kIsExpr[static_cast<size_t>(child.kind())]) operations += child.get()->operations;
+      if (child.defined() && is_expr(child)) operations += child.get()->operations;
     }
   });
   if (below >= kMaxDepth) refuse_depth();

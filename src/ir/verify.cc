@@ -8,6 +8,7 @@
 #include "ir/atomic_operation.h"
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
+#include "ir/call_operands.h"
 #include "ir/kind_cases.h"
 #include "ir/refuse_at.h"
 #include "ir/sizes.h"
@@ -228,6 +229,8 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
   annotations(func.attrs, where);
   NodeRef symbol = func.attrs.get("global_symbol");
   if (symbol.defined() && !symbol.is<StringImm>()) fail("verify/function", "global_symbol is not a string", where);
+  if (symbol.is<StringImm>() && symbol.as<StringImm>()->value.empty())
+    fail("verify/function", "global_symbol is empty", where);
   size_t known_sizes = sizes_.size();
   for (const Ref<Var>& param : func.params) define(param, where);
   for (const auto& [param, buffer] : func.buffer_map) {
@@ -535,31 +538,10 @@ void Verifier::check_returned(const Call& call, const NodeRef& where) {
 }
 
 void Verifier::call_intrinsic(const Call& call, const NodeRef& where) {
-  Intrinsic intrinsic = named_by(call);
-  if (intrinsic == Intrinsic::kUnknown) return;
-  const IntrinsicRow& row = intrinsic_row(intrinsic);
-  const std::string name = "T." + std::string(row.name);
-  if (row.arity >= 0 && static_cast<int>(call.args.size()) != row.arity) {
-    return fail("verify/intrinsic",
-                name + " takes " + std::to_string(row.arity) + " arguments, not " + std::to_string(call.args.size()),
-                where);
-  }
+  const Intrinsic intrinsic = intrinsic_of(call);
+  if (auto wrong = wrong_operands(call)) return fail("verify/intrinsic", std::move(*wrong), where);
   if (intrinsic == Intrinsic::k_ret) check_returned(call, where);
   has_atomics |= is_atomic(intrinsic);
-  if (row.typing == Typing::kExplicit || call.args.empty()) return;
-  size_t decides = row.typing == Typing::kSecond ? 1 : 0;
-  if (call.args[decides].sort() != Sort::kExpr)
-    return fail("verify/intrinsic", name + " of what is not a value", where);
-  DataType argument = call.args[decides].get()->dtype, wanted = argument;
-  if (row.typing == Typing::kBool) {
-    wanted = DataType::bool_(argument.lanes);
-    wanted.scalable = argument.scalable;
-  }
-  bool fits = (row.typing != Typing::kSameFloat || argument.is_float()) &&
-              (row.typing != Typing::kInteger || argument.is_integral());
-  if (!fits || call.dtype != wanted) {
-    fail("verify/intrinsic", name + " of " + argument.str() + " is said to be " + call.dtype.str(), where);
-  }
 }
 
 void Verifier::call(const Call& call, const NodeRef& where) {

@@ -409,7 +409,8 @@ void bind_builders(nb::module_& m) {
                                          "name the type too, as in const(1.5, \"float32\")"));
         if (!dtype) return settled(number);
         if (std::optional<IntegerRange> integers = integers_of(number);
-            dtype->is_integral() && !dtype->is_bool() && (number.is_huge || (integers && !holds(dtype->element(), *integers))))
+            dtype->is_integral() && !dtype->is_bool() &&
+            (number.is_huge || (integers && !holds(dtype->element(), *integers))))
           throw Exception(beyond_type(nb::str(value).c_str(), *dtype));
         return cast(*dtype, number);
       },

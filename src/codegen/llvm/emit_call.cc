@@ -457,15 +457,23 @@ llvm::Value* FunctionEmitter::emit_atomic(const Call& call) {
 
 void FunctionEmitter::emit_prefetch(const Call& call) {
   std::vector<Expr> args = expressions(call);
-  auto constant = [&](size_t i, int64_t otherwise) {
-    auto value = i < args.size() ? const_int(args[i]) : std::nullopt;
-    return builder_.getInt32(static_cast<uint32_t>(value.value_or(otherwise)));
-  };
+  // Reads or writes (0, 1), how long the data stay in caches (0 to 3), and which cache: 1, that of data.
+  int64_t options[] = {0, 3, 1};
+  for (size_t i = 1; i < args.size() && i <= std::size(options); ++i) {
+    if (auto value = const_int(args[i])) options[i - 1] = *value;
+  }
+  const auto [is_write, locality, cache] = options;
+  if (is_write < 0 || is_write > 1 || locality < 0 || locality > 3 || cache != 1) {
+    unsupported(call.dtype, "T.prefetch with options that a CPU does not have",
+                "they are 0 or 1 (a write), 0 to 3 (the locality), and 1 (the cache of data)");
+    return;
+  }
+  auto constant = [&](int64_t value) { return builder_.getInt32(static_cast<uint32_t>(value)); };
   Value* pointer = args[0].is<BufferLoad>()
                        ? address(args[0].as<BufferLoad>()->buffer, args[0].as<BufferLoad>()->indices[0])
                        : emit(args[0]);
   builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
-                           {pointer, constant(1, 0), constant(2, 3), constant(3, 1)});
+                           {pointer, constant(is_write), constant(locality), constant(cache)});
 }
 
 /// T.print(...): the values on one line of standard output, in the interpreter's format.

@@ -1,4 +1,5 @@
-// Offsets of buffers of shared memory in the one array of their kernel: those that are never alive together share bytes.
+// Offsets of buffers of shared memory in the one array of their kernel: those that are never alive together share
+// bytes.
 #pragma once
 
 #include <cstdint>
