@@ -75,11 +75,15 @@ void bind_builder(nb::module_& m) {
       .def("__enter__",
            [](nb::object self) {
              nb::cast<IRBuilder&>(self).enter();
+             self.inc_ref();  // it is the current one until it is left, whatever becomes of the user's own reference
              return self;
            })
       .def(
-          "__exit__", [](IRBuilder& self, nb::handle, nb::handle, nb::handle) { self.leave(); }, "type"_a.none(),
-          "value"_a.none(), "traceback"_a.none())
+          "__exit__",
+          [](nb::object self, nb::handle, nb::handle, nb::handle) {
+            if (nb::cast<IRBuilder&>(self).leave()) self.dec_ref();
+          },
+          "type"_a.none(), "value"_a.none(), "traceback"_a.none())
       .def("get", &IRBuilder::get)
       .def("depth", [](const IRBuilder& self) { return self.frames().size(); })
       .def_static(

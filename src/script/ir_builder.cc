@@ -86,11 +86,14 @@ IRBuilder& IRBuilder::require(std::string_view caller) {
 
 void IRBuilder::enter() { entered.push_back(this); }
 
-void IRBuilder::leave() {
+bool IRBuilder::leave() {
   auto it = std::find(entered.rbegin(), entered.rend(), this);
-  if (it != entered.rend()) entered.erase(std::next(it).base());
+  const bool was_entered = it != entered.rend();
+  if (was_entered) entered.erase(std::next(it).base());
+  for (const FramePtr& frame : frames_) frame->state_ = Frame::State::kClosed;
   frames_.clear();
   unnamed_.clear();
+  return was_entered;
 }
 
 void IRBuilder::open(const FramePtr& frame, bool concise) {
@@ -116,6 +119,11 @@ void IRBuilder::close(const FramePtr& frame) {
   if (frame->state_ != Frame::State::kOpen) {
     refuse("builder/closed", std::string(frame_name(frame->kind)) + " is closed without being open",
            "open it with `with`, which closes it, too");
+  }
+  if (!is_contained(frames_, frame)) {
+    refuse("builder/order",
+           std::string(frame_name(frame->kind)) + " is closed inside of a builder that did not open it",
+           "leave the frames of a builder before another one is entered");
   }
   while (frames_.back() != frame) {
     if (!frames_.back()->concise_) {

@@ -111,7 +111,8 @@ class IRBuilder {
   static IRBuilder& require(std::string_view caller);
 
   void enter();
-  void leave();
+  /// Drops what is open. Returns whether this thread had entered the builder.
+  bool leave();
 
   /// Opens the frame inside the innermost one. A concise frame is closed together with the one around it.
   void open(const FramePtr& frame, bool concise);

@@ -1,5 +1,6 @@
 """Programs built by calls: each frame against the same program as a script, and what frames refuse."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -384,3 +385,32 @@ def test_operators() -> None:
     with pytest.raises(tw.ScriptError) as caught:
         T.Ramp(0, 1, 0)
     assert caught.value.code == "ir/lanes"
+
+
+def test_frames_of_another_builder() -> None:
+    with IRBuilder():
+        T.prim_func().__enter__()
+        loop = T.serial(4)
+        loop.__enter__()
+    refused("builder/closed", lambda: loop.__exit__(None, None, None))
+    with IRBuilder() as builder, T.serial(4) as i:
+        outer = builder
+        inner = T.serial(4)
+        with inner:
+            refused("builder/order", lambda: inner.__exit__(None, None, None))
+            T.evaluate(i)
+    assert "for v, v_1 in T.grid(4, 4)" in str(outer.get())
+
+
+def test_a_builder_lives_as_long_as_it_is_the_current_one() -> None:
+    def enter() -> None:
+        IRBuilder().__enter__()
+
+    enter()
+    gc.collect()
+    T.evaluate(7)
+    current = IRBuilder.current()
+    assert str(current.get()) == "T.evaluate(7)"
+    current.__exit__(None, None, None)
+    current.__exit__(None, None, None)  # a second time there is nothing to leave
+    assert not IRBuilder.is_in_scope()
