@@ -109,17 +109,23 @@ Expr apply(const Operand& a, const Operand& b) {
 
 template <Expr (*F)(Expr, Expr), Kind K = Kind::kCall, Intrinsic I = Intrinsic::kUnknown>
 void bind_operator(nb::class_<ExprNode, NodeBase>& cls, const char* name, const char* reflected) {
-  cls.def(name, [](const Operand& self, nb::handle other) -> nb::object {
-    Operand b;
-    if (!operand_from_python(other, b) || !b.is_expr()) return nb::borrow(Py_NotImplemented);
-    return node_to_python(apply<F, K, I>(self, b));
-  });
+  cls.def(
+      name,
+      [](const Operand& self, nb::handle other) -> nb::object {
+        Operand b;
+        if (!operand_from_python(other, b) || !b.is_expr()) return nb::borrow(Py_NotImplemented);
+        return node_to_python(apply<F, K, I>(self, b));
+      },
+      nb::is_operator());
   if (!reflected) return;
-  cls.def(reflected, [](const Operand& self, nb::handle other) -> nb::object {
-    Operand b;
-    if (!operand_from_python(other, b) || !b.is_expr()) return nb::borrow(Py_NotImplemented);
-    return node_to_python(apply<F, K, I>(b, self));
-  });
+  cls.def(
+      reflected,
+      [](const Operand& self, nb::handle other) -> nb::object {
+        Operand b;
+        if (!operand_from_python(other, b) || !b.is_expr()) return nb::borrow(Py_NotImplemented);
+        return node_to_python(apply<F, K, I>(b, self));
+      },
+      nb::is_operator());
 }
 
 Expr add(Expr a, Expr b) { return std::move(a) + std::move(b); }
@@ -525,12 +531,16 @@ void bind_ir(nb::module_& m) {
 #include "ir/kinds.def"
 #undef X
   bind_iter_var_operators();
-  add_method<IntImm>("__int__", [](const Ref<IntImm>& self) {
-    bool big = self->dtype.is_uint() && self->value < 0;
-    return big ? nb::object(nb::int_(static_cast<uint64_t>(self->value))) : nb::object(nb::int_(self->value));
+  for (const char* method : {"__int__", "__index__"}) {
+    add_method<IntImm>(method, [](const Ref<IntImm>& self) {
+      bool big = self->dtype.is_uint() && self->value < 0;
+      return big ? nb::object(nb::int_(static_cast<uint64_t>(self->value))) : nb::object(nb::int_(self->value));
+    });
+  }
+  add_method<IntImm>("__float__", [](const Ref<IntImm>& self) {
+    return self->dtype.is_uint() ? static_cast<double>(static_cast<uint64_t>(self->value))
+                                 : static_cast<double>(self->value);
   });
-  add_method<IntImm>("__index__", [](const Ref<IntImm>& self) { return self->value; });
-  add_method<IntImm>("__float__", [](const Ref<IntImm>& self) { return static_cast<double>(self->value); });
   add_method<FloatImm>("__float__", [](const Ref<FloatImm>& self) { return self->value; });
   add_method<Dict>("__getitem__", [](const Ref<Dict>& self, const std::string& key) {
     NodeRef value = self->items.get(key);

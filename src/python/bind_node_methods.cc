@@ -156,8 +156,9 @@ void bind_node_methods() {
   add_method<StringImm>("__eq__", &equals_string, "other"_a.none());
   add_method<StringImm>(
       "__ne__", [](nb::handle self, nb::handle other) { return !self.equal(other); }, "other"_a.none());
-  add_method<StringImm>("__hash__",
-                        [](const Ref<StringImm>& self) { return std::hash<std::string>()(self->value) >> 1; });
+  add_method<StringImm>("__hash__", [](const Ref<StringImm>& self) {
+    return PyObject_Hash(nb::str(self->value.c_str(), self->value.size()).ptr());
+  });
   add_attr_methods<PrimFunc>();
   add_attr_methods<Module>();
   add_method<PrimFunc>(
@@ -186,7 +187,8 @@ void bind_node_methods() {
   nb::object functions = nb::cpp_function(
       [](const Ref<Module>& self) {
         nb::dict result;
-        for (const auto& [name, func] : self->functions) result[nb::str(name.c_str())] = node_to_python(func);
+        for (const auto& [name, func] : self->functions)
+          result[nb::str(name.c_str(), name.size())] = node_to_python(func);
         return nb::module_::import_("tilewright.support.function_names").attr("Functions")(result);
       },
       nb::name("functions"), nb::is_method(), nb::scope(module), "The functions by their names, or by GlobalVars.",

@@ -408,3 +408,25 @@ def test_true_and_false_have_a_type(dtype: str) -> None:
     expected = str((np.zeros(1, dtype) + True).dtype)
     for made in (x + True, True + x, T.max(x, False), T.Add(x, True)):
         assert made.dtype == expected == dtype
+
+
+def test_texts_of_integers_keep_their_digits() -> None:
+    assert int(T.int64("9007199254740993")) == 9007199254740993
+    assert int(T.uint64("18446744073709551615")) == 2**64 - 1
+    assert T.float64("9007199254740993").value == 9007199254740992.0
+    with pytest.raises(tw.ScriptError, match="300 is no int8"):
+        T.int8("300")
+    assert int(T.IntImm("uint64", 2**64 - 1)) == 2**64 - 1
+
+
+def test_expressions_are_compared_with_none() -> None:
+    n = ir.Var("n", "int32")
+    for value in (n, n + 1, T.int32(3), T.float32(0.5)):
+        assert (value == None, value != None) == (False, True)  # noqa: E711
+        assert value not in [None] and None not in [value]
+    with pytest.raises(TypeError, match="unsupported operand"):
+        n + None
+
+
+def test_strings_of_programs_are_keys() -> None:
+    assert {"x": 1}[ir.StringImm("x")] == 1 == {ir.StringImm("é"): 1}["é"]

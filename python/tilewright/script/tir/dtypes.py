@@ -56,7 +56,7 @@ class DType:
             return expr  # T.uint32(T.llvm_lookup_intrinsic_id("llvm. ...")): the name stands for the number
         if isinstance(expr, str):
             try:
-                expr = float(expr)
+                expr = int(expr) if "int" in self.dtype and re.fullmatch(r"\s*[+-]?\d+\s*", expr) else float(expr)
             except ValueError:
                 raise fail("script/constant", f"'{expr}' is not a number", "'inf', '-inf' or 'nan'") from None
         return _core.const(expr, self.dtype)
