@@ -367,7 +367,7 @@ void bind_buffers(nb::module_& m) {
         warn_of_rounding(buffer, Expr(value.node));
         script::buffer_store(buffer, value, target.as<BufferLoad>()->indices, std::move(predicate));
       },
-      "buffer"_a, "value"_a, "indices"_a, "predicate"_a = nb::none());
+      "buffer"_a, "value"_a, "indices"_a.none(), "predicate"_a = nb::none());
 }
 
 /// The indices of a load or store of `lanes` elements that starts at `begin`.
@@ -438,6 +438,12 @@ void bind_buffer_methods() {
   add_method<Buffer>(
       "vload",
       [](const Ref<Buffer>& self, nb::object begin, std::optional<DataType> dtype, Expr predicate) {
+        if (dtype && dtype->element() != self->dtype.element()) {
+          throw Exception(
+              script_error("builder/dtype",
+                           "a load of " + dtype->str() + " from '" + self->name + "', which holds " + self->dtype.str(),
+                           "name the type of its elements, with the number of lanes"));
+        }
         return make<BufferLoad>({self, vector_indices(self, begin, dtype), std::move(predicate)});
       },
       "begin"_a, "dtype"_a = nb::none(), "predicate"_a = nb::none());

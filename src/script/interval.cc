@@ -4,6 +4,7 @@
 #include "arith/fingerprint.h"
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "support/diagnostic.h"
 
 namespace tilewright::script {
 namespace {
@@ -35,6 +36,11 @@ Expr as_index(const Expr& e) {
   const DataType type = e.dtype();
   if (arith::is_index(type)) return e;
   auto number = const_int(e);
+  if (number && *number < 0 && type.is_uint()) {
+    throw Exception(script_error("builder/index-range",
+                                 std::to_string(static_cast<uint64_t>(*number)) + " is beyond the range of int64",
+                                 "loops and axes run over int32 or int64"));
+  }
   const bool is_small = type.bits < 32 || (number && *number >= 0 && *number <= INT32_MAX);
   return cast(DataType::int_(is_small ? 32 : 64), e);
 }

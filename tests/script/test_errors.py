@@ -316,6 +316,8 @@ def test_the_type_of_a_call_of_a_function_of_others() -> None:
 
 
 def test_access() -> None:
+    check_body("builder/index", "«A[None] = 0.0»", "type NoneType")
+    check_body("builder/dtype", "A[0:4] = «A.vload([0], 'int32x4')»", "'A', which holds float32")
     check_body("ir/index-count", "A[0] = «A[0, 1]»", "1 dimensions")
     check_body("ir/index-dtype", "A[0] = «A[1.5]»", "float32")
     check_body("builder/index", "A[0] = «A[A]»", "type Buffer is used as an index")
@@ -362,6 +364,11 @@ def test_loops() -> None:
     check_body("script/for-iterator", "for i in «n»:\n    A[i] = 0.0", hint="T.serial")
     check_body("script/for-iterator", "for i in «T.evaluate(0)»:\n    A[i] = 0.0", "None")
     check_body("script/range-step", "for i in «range(0, 16, 2)»:\n    A[i] = 0.0")
+    check_body("builder/index-range", "for i in «range(2**63)»:\n    A[0] = 0.0", "9223372036854775808 is beyond")
+    check_body(
+        "builder/index-range", "for i, j in «T.grid(4, T.uint64(2**64 - 1))»:\n    A[i] = 0.0", "18446744073709551615"
+    )
+    check_body("script/arguments", "for i in «range(2**64)»:\n    A[0] = 0.0", "more than 64 bits")
     check_body("builder/loop-dtype", "for i in «range(1.5)»:\n    A[i] = 0.0", "float32")
     check_body("script/unpack", "for «i, j» in range(16):\n    A[0] = 0.0")
     check_body("script/unpack", "for «i, j» in T.grid(4, 4, 4):\n    A[i] = 0.0", "3 values are unpacked into 2 names")
