@@ -304,7 +304,7 @@ def compute(
     """
     extents = _formulas.as_shape(shape)
     formula = _formulas.formula(extents, fcompute, varargs_names)
-    op = ComputeOp(name, tag, attrs or {}, formula)
+    op = ComputeOp(name, tag, dict(attrs or {}), formula)
     op.tensors = _outputs(op, [(extents, value.dtype) for value in formula.values])
     return op.tensors[0] if len(op.tensors) == 1 else tuple(op.tensors)
 
@@ -368,7 +368,7 @@ def extern(
             )
         dtype = types.pop()
     dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else list(dtype)
-    op = ExternOp(name, tag, attrs or {}, list(inputs), _core.Evaluate(0))
+    op = ExternOp(name, tag, dict(attrs or {}), list(inputs), _core.Evaluate(0))
     if out_buffers is not None:
         op.tensors = [Tensor(buffer, op) for buffer in out_buffers]
     else:

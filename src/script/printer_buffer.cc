@@ -48,7 +48,8 @@ bool Printer::is_simple(const Buffer& buffer) {
 /// `A.elem_offset`.
 bool Printer::defines_inline(const Expr& e, const Buffer& buffer) const {
   const Var* var = e.as<Var>();
-  return var && !var->is_size && !is_defined(e) && e.dtype() == index_dtype(buffer) && count_uses(buffer, e) == 1;
+  return var && !var->is_size && is_identifier(var->name_hint) && !is_defined(e) && e.dtype() == index_dtype(buffer) &&
+         count_uses(buffer, e) == 1;
 }
 
 void Printer::shape(const Buffer& buffer, BufferRole role) {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import script
+from tilewright import ir, script
 from tilewright.script import tir as T
 
 
@@ -52,3 +52,14 @@ def test_more_strides_than_dimensions_are_refused() -> None:
     with pytest.raises(tw.ScriptError) as caught:
         script.from_source("@T.prim_func\ndef f(a: T.handle):\n    A = T.match_buffer(a, (4,), strides=(4, 1))\n")
     assert caught.value.code == "builder/strides"
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a b", "class", "A.s", "é", "n\n"])
+def test_names_of_strides(name: str) -> None:
+    """A name that is no identifier cannot stand in quotes among the strides."""
+    stride = ir.Var(name, "int32")
+    buffer = T.Buffer((8, 4), "float32", strides=(stride, 1), name="A")
+    a = ir.Var("a", "handle")
+    body = ir.BufferStore(buffer, T.Cast("float32", stride), [0, 0])
+    func = ir.PrimFunc([a], {a: buffer}, ir.TupleType([]), {"global_symbol": "main"}, body)
+    ir.assert_structural_equal(script.from_source(func.script()), func)

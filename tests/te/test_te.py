@@ -331,6 +331,7 @@ def _tensors():
         (lambda A, k: te.all(), "needs a condition", "te/no-condition"),
         (lambda A, k: te.comm_reducer(3, 4), "made of two functions", "te/reducer"),
         (lambda A, k: te.extern(3, 4, 5), "takes a shape, a list of tensors", "te/extern"),
+        (lambda A, k: te.compute((4,), lambda i: A[i, 0], attrs=[1]), "compute cannot take", "arguments/types"),
     ],
 )
 def test_mistakes_are_explained(make, message, code):
