@@ -40,8 +40,8 @@ class Error(RuntimeError):
 
         state = dict(state or {})
         span = 0
-        for place in reversed(state.pop("span", ())):
-            span = _core.intern_span(*place, span)
+        for file, line, column, end_line, end_column in reversed(state.pop("span", ())):
+            span = _core.intern_span(file, line, column, end_line, end_column, span)
         vars(self).update(state, span=span)
 
 

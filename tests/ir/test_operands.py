@@ -79,7 +79,7 @@ def test_options_of_prefetches() -> None:
         "@T.prim_func\ndef main(A: T.Buffer((8,))):\n    T.call_intrin('void', 'tir.prefetch', T.address_of(A[0]), {})"
     )
     for options in ("0, 3, 0", "2, 3, 1", "0, 4, 1", "0, -1, 1"):
-        with pytest.raises(tw.ScriptError, match="T.prefetch with options"):
+        with pytest.raises(tw.ScriptError, match="prefetch with options"):
             tw.compile(tw.script.from_source(text.format(options)))
     tw.compile(tw.script.from_source(text.format("1, 0, 1")))(np.zeros(8, "float32"))
 

@@ -30,7 +30,7 @@ from tilewright.support.file_names import printable
 
 _MISSING = object()
 #: names that only printed programs have
-_HINTS = {"metadata": "the text leaves out long values: print it by script(show_meta=True)"}
+_HINTS = {"metadata": "long values are omitted from the text: print it by script(show_meta=True)"}
 _DEEP_LIMIT = 100_000
 _DEEP_STACK = 512 << 20
 

@@ -116,8 +116,9 @@ def nested_macro(parser: Parser, node: ast.FunctionDef, decorator: Any) -> Macro
     hygienic = decorator.hygienic if isinstance(decorator, _Decorator) else True
     signature = inspect.signature(namespace[node.name])
     names = dict(parser.names)
-    names[node.name] = Macro(node.name, parser.source, node, signature, names, parser.outer, hygienic)
-    return names[node.name]
+    made = Macro(node.name, parser.source, node, signature, names, parser.outer, hygienic)
+    names[node.name] = made
+    return made
 
 
 def is_macro_decorator(value: Any) -> bool:
