@@ -62,6 +62,23 @@ void sort_by_key(const Integers& keys, Written offsets, Written permutation) {
       [&] { return tw_sort_by_key(tw_default_ctx(), array, num_keys, offsets.data(), permutation.data()); }));
 }
 
+void sort_by_length(const Integers& segments, const Integers& table, Written offsets, Written permutation) {
+  const tw_integers array = view(segments), keys = view(table), starts = view(offsets), result = view(permutation);
+  const int64_t num_keys = starts.count - 1;
+  tw_value_faults faults;
+  need_memory(
+      gil_released([&] { return tw_examine_values(tw_default_ctx(), keys, 0, num_keys, {nullptr, 0, 32}, &faults); }));
+  if (keys.bits != 32 || keys.count < 1 || array.bits != starts.bits || array.bits != result.bits ||
+      result.count != array.count - 1 || faults.outside >= 0)
+    throw Exception(argument_error("sparse/keys",
+                                   "keys of lengths are of int32 and less than the number of offsets minus one, and "
+                                   "the results are arrays of the type of the segments"));
+  need_memory(gil_released([&] {
+    return tw_sort_by_length(tw_default_ctx(), array, static_cast<const int32_t*>(keys.data), keys.count, num_keys,
+                             offsets.data(), permutation.data());
+  }));
+}
+
 /// Arrays that hold a number for each nonzero; those that are None hold zeros.
 struct GivenNumbers {
   const std::optional<Integers>& base;
@@ -170,6 +187,11 @@ void bind_structures(nb::module_& m) {
   m.def("sort_by_key", &sort_by_key, "keys"_a, "offsets"_a, "permutation"_a,
         nb::sig("def sort_by_key(keys: Any, offsets: Any, permutation: Any) -> None"),
         "Sort positions by keys, stably: permutation[offsets[k]:offsets[k + 1]] are those of key k, ascending.");
+  m.def(
+      "sort_by_length", &sort_by_length, "segments"_a, "table"_a, "offsets"_a, "permutation"_a,
+      nb::sig("def sort_by_length(segments: Any, table: Any, offsets: Any, permutation: Any) -> None"),
+      "Sort segments, given by ascending offsets, by the key table[length] of their length, stably; longer ones have\n"
+      "the last key. The results are those of sort_by_key().");
   m.def(
       "axis_positions", &axis_positions, "is_compressed"_a, "base"_a.none(), "radix"_a, "offset"_a.none(), "keys"_a,
       "positions"_a, "offsets"_a,

@@ -11,7 +11,8 @@
 
 enum {
   kChunk = 1 << 15, /* counters of 32 bits do not overflow, and the second pass finds the values in L2 */
-  kMostRanges = 64
+  kMostRanges = 64,
+  kWays = 8 /* ranges whose counters are incremented alternately */
 };
 
 static int64_t value_at(tw_integers integers, int64_t i) {
@@ -221,74 +222,132 @@ int32_t tw_find_duplicate(tw_ctx* ctx, tw_integers values, int64_t end, tw_integ
 /* ---- Sorting ----------------------------------------------------------------------------------------------------- */
 
 typedef struct sorting {
-  tw_integers keys;
-  int64_t num_keys, ranges;
+  tw_integers keys;     /* of positions; with a table, the offsets of segments instead */
+  const int32_t* table; /* the key of a segment by its length; longer ones have the last key */
+  int64_t num_lengths;
+  int64_t count, num_keys, ranges, ways;
   int64_t* counters; /* [ranges][num_keys]: of each range, how many; then where its next one goes */
   void* permutation;
 } sorting;
 
-static void range_of(const sorting* s, int64_t range, int64_t* begin, int64_t* end) {
-  int64_t size = (s->keys.count + s->ranges - 1) / s->ranges;
-  *begin = clamp(range * size, s->keys.count);
-  *end = clamp(*begin + size, s->keys.count);
+/* The ranges that one call of a loop visits alternately, a position of each: a counter that is incremented twice in a
+ * row waits for itself, and most keys of a sort by few keys are equal. */
+typedef struct ways {
+  int64_t begin[kWays], end[kWays];
+  int64_t* counters[kWays];
+  int64_t common; /* positions that each of kWays ranges has */
+} ways;
+
+static ways ways_of(const sorting* s, int64_t task) {
+  ways w = {.common = 0};
+  int64_t size = (s->count + s->ranges - 1) / s->ranges;
+  for (int64_t i = 0; i < s->ways; ++i) {
+    int64_t range = task * s->ways + i;
+    w.begin[i] = clamp(range * size, s->count);
+    w.end[i] = clamp(w.begin[i] + size, s->count);
+    w.counters[i] = s->counters + range * s->num_keys;
+  }
+  if (s->ways == kWays) w.common = w.end[kWays - 1] - w.begin[kWays - 1]; /* the last range is the shortest */
+  return w;
 }
 
-#define DEFINE_SORT(T)                                                                     \
-  static int32_t count_keys_##T(tw_ctx* ctx, int64_t first, int64_t last, void* closure) { \
-    (void)ctx;                                                                             \
-    sorting* s = closure;                                                                  \
-    const T* keys = s->keys.data;                                                          \
-    for (int64_t range = first; range < last; ++range) {                                   \
-      int64_t begin, end, *counters = s->counters + range * s->num_keys;                   \
-      range_of(s, range, &begin, &end);                                                    \
-      memset(counters, 0, (size_t)s->num_keys * sizeof(int64_t));                          \
-      for (int64_t p = begin; p < end; ++p) ++counters[keys[p]];                           \
-    }                                                                                      \
-    return TW_OK;                                                                          \
-  }                                                                                        \
-  static int32_t place_##T(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {      \
-    (void)ctx;                                                                             \
-    sorting* s = closure;                                                                  \
-    const T* keys = s->keys.data;                                                          \
-    T* permutation = s->permutation;                                                       \
-    for (int64_t range = first; range < last; ++range) {                                   \
-      int64_t begin, end, *counters = s->counters + range * s->num_keys;                   \
-      range_of(s, range, &begin, &end);                                                    \
-      for (int64_t p = begin; p < end; ++p) permutation[counters[keys[p]]++] = (T)p;       \
-    }                                                                                      \
-    return TW_OK;                                                                          \
-  }                                                                                        \
-  static void scan_##T(sorting* s, T* offsets) {                                           \
-    int64_t total = 0;                                                                     \
-    for (int64_t key = 0; key < s->num_keys; ++key) {                                      \
-      offsets[key] = (T)total;                                                             \
-      for (int64_t range = 0; range < s->ranges; ++range) {                                \
-        int64_t *counter = s->counters + range * s->num_keys + key, count = *counter;      \
-        *counter = total;                                                                  \
-        total += count;                                                                    \
-      }                                                                                    \
-    }                                                                                      \
-    offsets[s->num_keys] = (T)total;                                                       \
+#define DEFINE_SORT(NAME, T, KEY)                                                                                \
+  static int32_t count_##NAME(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {                         \
+    (void)ctx;                                                                                                   \
+    const sorting* s = closure;                                                                                  \
+    const T* keys = s->keys.data;                                                                                \
+    const int32_t* table = s->table;                                                                             \
+    const int64_t longest = s->num_lengths - 1;                                                                  \
+    (void)table, (void)longest;                                                                                  \
+    for (int64_t task = first; task < last; ++task) {                                                            \
+      ways w = ways_of(s, task);                                                                                 \
+      memset(w.counters[0], 0, (size_t)(s->ways * s->num_keys) * sizeof(int64_t));                               \
+      for (int64_t n = 0; n < w.common; ++n)                                                                     \
+        for (int i = 0; i < kWays; ++i) ++w.counters[i][KEY(w.begin[i] + n)];                                    \
+      for (int64_t i = 0; i < s->ways; ++i)                                                                      \
+        for (int64_t p = w.begin[i] + w.common; p < w.end[i]; ++p) ++w.counters[i][KEY(p)];                      \
+    }                                                                                                            \
+    return TW_OK;                                                                                                \
+  }                                                                                                              \
+  static int32_t place_##NAME(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {                         \
+    (void)ctx;                                                                                                   \
+    const sorting* s = closure;                                                                                  \
+    const T* keys = s->keys.data;                                                                                \
+    const int32_t* table = s->table;                                                                             \
+    const int64_t longest = s->num_lengths - 1;                                                                  \
+    (void)table, (void)longest;                                                                                  \
+    T* permutation = s->permutation;                                                                             \
+    for (int64_t task = first; task < last; ++task) {                                                            \
+      ways w = ways_of(s, task);                                                                                 \
+      for (int64_t n = 0; n < w.common; ++n)                                                                     \
+        for (int i = 0; i < kWays; ++i) permutation[w.counters[i][KEY(w.begin[i] + n)]++] = (T)(w.begin[i] + n); \
+      for (int64_t i = 0; i < s->ways; ++i)                                                                      \
+        for (int64_t p = w.begin[i] + w.common; p < w.end[i]; ++p) permutation[w.counters[i][KEY(p)]++] = (T)p;  \
+    }                                                                                                            \
+    return TW_OK;                                                                                                \
   }
-DEFINE_SORT(int32_t)
-DEFINE_SORT(int64_t)
+#define GIVEN_KEY(p) keys[p]
+#define KEY_OF_LENGTH(p) table[at_most(keys[(p) + 1] - keys[p], longest)]
 
-int32_t tw_sort_by_key(tw_ctx* ctx, tw_integers keys, int64_t num_keys, void* offsets, void* permutation) {
-  int64_t ranges = tw_get_num_threads() < kMostRanges ? tw_get_num_threads() : kMostRanges;
-  if (keys.count < kChunk) ranges = 1;
-  sorting s = {.keys = keys, .num_keys = num_keys, .ranges = ranges, .permutation = permutation};
-  s.counters = ctx->workspace_acquire(ctx, (ranges * num_keys + 1) * (int64_t)sizeof(int64_t));
+static int64_t at_most(int64_t length, int64_t longest) { return length < longest ? length : longest; }
+
+DEFINE_SORT(keys_int32_t, int32_t, GIVEN_KEY)
+DEFINE_SORT(keys_int64_t, int64_t, GIVEN_KEY)
+DEFINE_SORT(lengths_int32_t, int32_t, KEY_OF_LENGTH)
+DEFINE_SORT(lengths_int64_t, int64_t, KEY_OF_LENGTH)
+
+#define DEFINE_SCAN(T)                                                                \
+  static void scan_##T(sorting* s, T* offsets) {                                      \
+    int64_t total = 0;                                                                \
+    for (int64_t key = 0; key < s->num_keys; ++key) {                                 \
+      offsets[key] = (T)total;                                                        \
+      for (int64_t range = 0; range < s->ranges; ++range) {                           \
+        int64_t *counter = s->counters + range * s->num_keys + key, count = *counter; \
+        *counter = total;                                                             \
+        total += count;                                                               \
+      }                                                                               \
+    }                                                                                 \
+    offsets[s->num_keys] = (T)total;                                                  \
+  }
+DEFINE_SCAN(int32_t)
+DEFINE_SCAN(int64_t)
+
+typedef int32_t (*loop)(tw_ctx*, int64_t, int64_t, void*);
+
+static int32_t sort(tw_ctx* ctx, sorting s, loop count, loop place, void* offsets) {
+  int64_t tasks = tw_get_num_threads() < kMostRanges ? tw_get_num_threads() : kMostRanges;
+  if (s.count < kChunk) tasks = 1;
+  s.ways = kWays * tasks * s.num_keys < s.count ? kWays : 1;
+  s.ranges = tasks * s.ways;
+  s.counters = ctx->workspace_acquire(ctx, (s.ranges * s.num_keys + 1) * (int64_t)sizeof(int64_t));
   if (!s.counters) return TW_ERROR_MEMORY;
-  int wide = keys.bits == 64;
-  int32_t code = ctx->parallel_for(ctx, wide ? count_keys_int64_t : count_keys_int32_t, &s, ranges, 1);
+  int32_t code = ctx->parallel_for(ctx, count, &s, tasks, 1);
   if (code == TW_OK) {
-    if (wide) {
+    if (s.keys.bits == 64) {
       scan_int64_t(&s, offsets);
     } else {
       scan_int32_t(&s, offsets);
     }
-    code = ctx->parallel_for(ctx, wide ? place_int64_t : place_int32_t, &s, ranges, 1);
+    code = ctx->parallel_for(ctx, place, &s, tasks, 1);
   }
   ctx->workspace_release(ctx, s.counters);
   return code;
+}
+
+int32_t tw_sort_by_key(tw_ctx* ctx, tw_integers keys, int64_t num_keys, void* offsets, void* permutation) {
+  sorting s = {.keys = keys, .count = keys.count, .num_keys = num_keys, .permutation = permutation};
+  if (keys.bits == 64) return sort(ctx, s, count_keys_int64_t, place_keys_int64_t, offsets);
+  return sort(ctx, s, count_keys_int32_t, place_keys_int32_t, offsets);
+}
+
+int32_t tw_sort_by_length(tw_ctx* ctx, tw_integers segments, const int32_t* table, int64_t num_lengths,
+                          int64_t num_keys, void* offsets, void* permutation) {
+  sorting s = {.keys = segments,
+               .table = table,
+               .num_lengths = num_lengths,
+               .count = segments.count - 1,
+               .num_keys = num_keys,
+               .permutation = permutation};
+  if (segments.bits == 64) return sort(ctx, s, count_lengths_int64_t, place_lengths_int64_t, offsets);
+  return sort(ctx, s, count_lengths_int32_t, place_lengths_int32_t, offsets);
 }

@@ -38,6 +38,12 @@ int32_t tw_find_duplicate(tw_ctx* ctx, tw_integers values, int64_t end, tw_integ
  * Knuth, The Art of Computer Programming, volume 3, section 5.2, algorithm D; each thread counts a range. */
 int32_t tw_sort_by_key(tw_ctx* ctx, tw_integers keys, int64_t num_keys, void* offsets, void* permutation);
 
+/* Sorts segments by a key of their length, stably: segment i is [segments[i], segments[i + 1]), and its key in
+ * [0, num_keys) is table[length]; longer ones have the last key of the table. The results are those of
+ * tw_sort_by_key(), with as many bits as `segments`. Returns TW_OK, or TW_ERROR_MEMORY. */
+int32_t tw_sort_by_length(tw_ctx* ctx, tw_integers segments, const int32_t* table, int64_t num_lengths,
+                          int64_t num_keys, void* offsets, void* permutation);
+
 #ifdef __cplusplus
 }
 #endif

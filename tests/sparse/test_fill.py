@@ -10,10 +10,11 @@ import pytest
 import tilewright as tw
 from tilewright import _core
 from tilewright.sparse import conversion, formats
+from tilewright.sparse.array_kernels import gather_kernel
 from tilewright.sparse.array_memory import kept_array_memory
 from tilewright.sparse.by_nonzeros import MANY_NONZEROS
 from tilewright.sparse.conversion import convert_structure
-from tilewright.sparse.fill import NotByRows, by_rows_of, gather_kernel
+from tilewright.sparse.fill import NotByRows, by_rows_of
 from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
 
 M, N = 37, 50
@@ -90,10 +91,11 @@ def test_rows_in_groups(name: str, dtype: str, monkeypatch: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("index_dtype", ["int32", "int64"])
-def test_gather(dtype: str, index_dtype: str) -> None:
+@pytest.mark.parametrize("in_runs", [True, False])
+def test_gather(dtype: str, index_dtype: str, in_runs: bool) -> None:
     """Runs of neighbors, runs with a gap or a swap of two in between, and padding; NaN behind nothing."""
     random = np.random.default_rng(1)
-    kernel = gather_kernel(dtype, index_dtype)
+    kernel = gather_kernel(dtype, index_dtype, in_runs)
     for size in [0, 1, 15, 16, 17, 31, 32, 33, 70, 200]:
         for count in (0, 1, 40, 300):
             values = random.standard_normal(count).astype(dtype)
@@ -154,6 +156,71 @@ def test_maps_that_change_between_conversions(kind: str) -> None:
         coordinates = np.array([0, 0, 1], "int32"), np.array([0, 2, 1], "int32")
         (part,) = convert_structure([rule], (2, 3), coordinates).parts
         assert part.source.tolist() == [*by * [-1], 0, 1, *by * [-1], 2]
+
+
+def test_a_map_that_has_changed_is_not_used_for_one_that_has_not() -> None:
+    """What was proved for a map is kept for equal ones, and not by a function whose values change later."""
+
+    def counter(by: int) -> Any:
+        def index_map(z: Any) -> Any:
+            return z.row, (z.place + by, z.column)
+
+        def change(to: int) -> None:
+            nonlocal by
+            by = to
+
+        return index_map, change
+
+    axes, coordinates = (dense("I", 3), varied("J")), (np.array([0, 2], "int32"), np.array([1, 2], "int32"))
+    first, change = counter(1)
+    assert by_rows_of(one(axes, first), (3, 3)).lanes == 0  # proved, without a kernel
+    change(2)
+    same, _ = counter(1)
+    for index_map, by in ((same, 1), (first, 2), (counter(1)[0], 1)):
+        (part,) = convert_structure([one(axes, index_map)], (3, 3), coordinates).parts
+        assert part.source.tolist() == [*by * [-1], 0, *by * [-1], 1]
+
+
+@pytest.mark.parametrize("name", ["csr", "padded CSR", "ell", "sell", "sell in windows", "sell without order"])
+def test_rules_for_some_rows_leave_those_of_others_out(name: str, monkeypatch: Any) -> None:
+    """A group is of neighboring rows, also where a few of them are stored by another rule."""
+    rule, other = RULES[name][0], formats.dcsr(M, N)[0]
+    coordinates = np.nonzero(np.random.default_rng(8).random((M, N)) < 0.3)
+    for chosen in (lambda z: z.row == 5, lambda z: z.row % 2 == 1, lambda z: z.length < 15):
+        rules = [rule.when(lambda z, chosen=chosen: ~chosen(z)), other.when(chosen)]
+        parts = convert_structure(rules, (M, N), coordinates).parts
+        with monkeypatch.context() as patched:
+            patched.setattr(conversion, "rows_of_rules", lambda *_: None)
+            patched.setattr(conversion, "by_rows_of", _none_by_rows)
+            expected = convert_structure(rules, (M, N), coordinates).parts
+        for part, same in zip(parts, expected, strict=True):
+            np.testing.assert_array_equal(part.source, same.source)
+
+
+def test_conditions_and_keys_about_arrays_over_rows() -> None:
+    """Arrays that have as many elements as there are different lengths are not taken for ones over lengths."""
+    count = 20
+    lengths = np.random.default_rng(6).permutation(count) + 1  # all of them occur once
+    coordinates = np.nonzero(np.arange(count + 4) < lengths[:, None])
+    for size in (count, count + 1):  # rows: of lengths from 0 or 1 to the longest one
+        mine = np.arange(size) % 2 == 0
+        rules = [
+            formats.csr(count, count + 4)[0].when(lambda z, mine=mine: mine[z.row] & (z.length > 0)),
+            formats.csr(count, count + 4)[0].when(lambda z, mine=mine: ~mine[z.row] & (z.length > 0)),
+        ]
+        parts = convert_structure(rules, (count, count + 4), coordinates).parts
+        for part, odd in zip(parts, (0, 1), strict=True):
+            kept = coordinates[0] % 2 == odd
+            np.testing.assert_array_equal(np.sort(part.source), np.flatnonzero(kept))
+    weights = np.random.default_rng(7).permutation(count)
+    rule = one(
+        (dense("S", count), varied("P"), dense("L", 1)),
+        lambda z: (z.rank(lambda rows: weights + 0 * rows.length), z.place, (0, z.column)),
+    )
+    (part,) = convert_structure([rule], (count, count + 4), coordinates).parts
+    begins = np.cumsum(lengths) - lengths
+    want = np.concatenate([np.arange(begins[row], begins[row] + lengths[row]) for row in np.argsort(weights)])
+    np.testing.assert_array_equal(part.source, want)
 
 
 def test_freed_arrays_leave_their_memory_to_later_ones() -> None:

@@ -11,6 +11,7 @@ import tilewright as tw
 from tilewright import _core
 from tilewright.sparse import Structure
 from tilewright.sparse.structure import check_offset_type
+from tilewright.timing import limit_threads
 
 INDEX_TYPES = ["int32", "int64"]
 
@@ -178,6 +179,44 @@ def test_ends_that_a_type_does_not_hold() -> None:
     assert _core.examine_values(ends, -(2**31), 2**31 - 1)[0] == 1
     assert _core.examine_values(ends, 2**40, 2**41)[0] == 0
     assert _core.examine_values(ends, 5, 5)[0] == 0
+
+
+@pytest.mark.parametrize("dtype", INDEX_TYPES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sorting_by_length_against_numpy(dtype: str, threads: int) -> None:
+    """Few keys, of which each thread counts several ranges in turn, and as many as there are lengths."""
+    random = np.random.default_rng(5)
+    for count in (0, 1, 7, 50, 1000, 70_001):
+        for longest, keys in ((0, 1), (3, 2), (3, 5), (300, 301)):
+            lengths = random.integers(0, longest + 1, count)
+            segments = np.concatenate([[0], np.cumsum(lengths)]).astype(dtype)
+            table = random.integers(0, keys, longest + 1).astype("int32")
+            offsets, order = np.empty(keys + 1, dtype), np.empty(count, dtype)
+            with limit_threads(threads):
+                _core.sort_by_length(segments, table, offsets, order)
+            key = table[lengths]
+            np.testing.assert_array_equal(order, np.argsort(key, kind="stable"))
+            np.testing.assert_array_equal(offsets, np.searchsorted(np.sort(key), np.arange(keys + 1)))
+            # Lengths that the table does not have are sorted as the longest one.
+            if longest > 1:
+                offsets, order = np.empty(keys + 1, dtype), np.empty(count, dtype)
+                _core.sort_by_length(segments, table[:2], offsets, order)
+                np.testing.assert_array_equal(order, np.argsort(table[np.minimum(lengths, 1)], kind="stable"))
+
+
+def test_sorting_by_length_refuses_other_keys_and_arrays() -> None:
+    segments, order = np.array([0, 1, 3], "int32"), np.empty(2, "int32")
+    for table, offsets, result in (
+        (np.array([0, 1, 2], "int32"), np.empty(3, "int32"), order),
+        (np.array([0, -1], "int32"), np.empty(3, "int32"), order),
+        (np.array([0, 1], "int64"), np.empty(3, "int32"), order),
+        (np.array([], "int32"), np.empty(3, "int32"), order),
+        (np.array([0, 1], "int32"), np.empty(3, "int64"), order),
+        (np.array([0, 1], "int32"), np.empty(3, "int32"), np.empty(3, "int32")),
+    ):
+        with pytest.raises(tw.ArgumentError) as error:
+            _core.sort_by_length(segments, table, offsets, result)
+        assert error.value.code == "sparse/keys"
 
 
 @pytest.mark.parametrize("dtype", INDEX_TYPES)

@@ -16,6 +16,7 @@ import numpy as np
 from tilewright import _core, ir, te
 from tilewright.kernel.kernel import Kernel, compile_quietly
 from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, unknown_fact
+from tilewright.sparse.function_identity import made_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ class AllNonzeros(Nonzeros):
     def __init__(self, shape: Sequence[int], coordinates: Sequence[Array], indptr: Array | None) -> None:
         self.shape, self.coordinates, self.column = tuple(shape), tuple(coordinates), coordinates[-1]
         self._rows = int(np.prod(self.shape[:-1], dtype="int64"))
-        self._indptr = indptr
+        self.indptr = indptr
 
     @functools.cached_property
     def row(self) -> Array:  # type: ignore[override]
@@ -53,8 +54,8 @@ class AllNonzeros(Nonzeros):
 
     @functools.cached_property
     def _lengths(self) -> Array:
-        if self._indptr is not None:
-            return np.diff(self._indptr).astype("int64")
+        if self.indptr is not None:
+            return np.diff(self.indptr).astype("int64")
         return np.bincount(self.row, minlength=self._rows)
 
     @functools.cached_property
@@ -118,16 +119,59 @@ class _Symbols:
         raise NotByNonzeros(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
 
 
-def always_holds(condition: Callable[[Nonzeros], Any], nonzeros: Nonzeros) -> bool:
-    """Return whether a condition is proved for any nonzero of a tensor of this shape and these lengths."""
-    symbols: Any = _Symbols(nonzeros, "int64")
+class _CoordinateSymbols:
+    """Coordinates of any nonzero of a tensor of a shape, as variables."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        self.shape = tuple(shape)
+        self.coordinates = tuple(ir.Var(f"x{d}", "int64") for d in range(len(shape)))
+        self.column = self.coordinates[-1]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "row" and len(self.shape) == 2:
+            return self.coordinates[0]
+        raise NotByNonzeros(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
+
+
+#: by what conditions are made of and a shape: whether they hold for all coordinates
+_hold: dict[Any, bool] = {}
+MOST_CONDITIONS = 1024
+
+
+def holds_for_coordinates(condition: Callable[[Nonzeros], Any], shape: Sequence[int]) -> bool:
+    """Return whether a condition on coordinates alone is proved for any nonzero of a tensor of this shape. The proof is
+    made once for conditions that are equal."""
+    own = made_of(condition)
+    key = (own, tuple(shape))
+    if own is condition:
+        return _proved_for_coordinates(condition, shape)
+    if (known := _hold.get(key)) is None:
+        if len(_hold) >= MOST_CONDITIONS:
+            _hold.clear()
+        known = _hold[key] = _proved_for_coordinates(condition, shape)
+    return known
+
+
+def _proved_for_coordinates(condition: Callable[[Nonzeros], Any], shape: Sequence[int]) -> bool:
+    symbols: Any = _CoordinateSymbols(shape)
+    analyzer = _core.Analyzer()
+    for variable, extent in zip(symbols.coordinates, shape, strict=True):
+        analyzer.bind(variable, _core.Range(_core.const(0, "int64"), _core.const(max(extent, 1), "int64")))
+    return _is_proved(condition, symbols, analyzer)
+
+
+def _is_proved(condition: Callable[[Nonzeros], Any], symbols: Any, analyzer: _core.Analyzer) -> bool:
     try:
         holds = condition(symbols)
     except Exception:  # of arrays alone
         return False
-    if not isinstance(holds, ir.Expr):
-        return holds is True
-    return bool(symbols.analyzer().can_prove(holds))
+    return bool(analyzer.can_prove(holds)) if isinstance(holds, ir.Expr) else holds is True
+
+
+def always_holds(condition: Callable[[Nonzeros], Any], nonzeros: Nonzeros) -> bool:
+    """Return whether a condition is proved for any nonzero of a tensor of this shape and these lengths."""
+    symbols: Any = _Symbols(nonzeros, "int64")
+    return _is_proved(condition, symbols, symbols.analyzer())
 
 
 class ByNonzeros:

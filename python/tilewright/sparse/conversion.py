@@ -11,9 +11,10 @@ import numpy as np
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, ArgumentTypeError
+from tilewright.sparse.array_kernels import gather_kernel, repeated
 from tilewright.sparse.array_memory import kept_array_memory
 from tilewright.sparse.by_nonzeros import MANY_NONZEROS, AllNonzeros, ByNonzeros, NotByNonzeros, Positions
-from tilewright.sparse.fill import ByRows, LastNonzeros, NotByRows, by_rows_of, count, fill, gather_kernel
+from tilewright.sparse.fill import ByRows, LastNonzeros, NotByRows, by_rows_of, count, fill
 from tilewright.sparse.format_rule import (
     FormatAxis,
     FormatRewriteRule,
@@ -22,8 +23,8 @@ from tilewright.sparse.format_rule import (
     checked_shape,
     shape_of,
 )
-from tilewright.sparse.structure import read_only
-from tilewright.sparse.taken_rows import TakenNonzeros, rows_of_rules
+from tilewright.sparse.structure import largest, name_of, read_only
+from tilewright.sparse.taken_rows import TakenNonzeros, TakenRows, rows_of_rules
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,12 +58,14 @@ class StoredPart:
         axes: axes by name, outermost first.
         source: for each stored element, the position of its nonzero, or -1 for padding.
         coordinates: coordinates of all nonzeros, along each dimension of the tensor.
+        in_runs: whether many neighbors are of neighboring nonzeros: how values are converted fastest.
     """
 
     rule: FormatRewriteRule
     axes: Mapping[str, StoredAxis]
     source: Array
     coordinates: tuple[Array, ...]
+    in_runs: bool = True
 
     def keys(self, elements: Array) -> dict[str, Array]:
         """Return where stored elements are along each axis: which position below one of the axis around it.
@@ -109,7 +112,11 @@ class ConvertedStructure:
             values: values of the nonzeros in row-major order, (nnz,).
         """
         values = self._checked(values, self.nnz)
-        return [gathered(values, part.source) for part in self.parts]
+        with kept_array_memory():
+            return [
+                _gathered(values, part.source, np.empty(len(part.source), values.dtype), part.in_runs)
+                for part in self.parts
+            ]
 
     def values_back(self, stored: Sequence[Array]) -> Array:
         """Return the values of the nonzeros in row-major order: the inverse of :meth:`convert_values`."""
@@ -159,9 +166,12 @@ def _integers(coordinates: Sequence[Any]) -> list[Array]:
 @kept_array_memory()
 def gathered(values: Array, source: Array, out: Array | None = None) -> Array:
     """Return ``values[source]``, 0 where the source is -1, in an array that is given or in a new one."""
-    stored = np.empty(len(source), values.dtype) if out is None else out
-    gather_kernel(str(values.dtype), str(source.dtype))(values, source, stored)
-    return stored
+    return _gathered(values, source, np.empty(len(source), values.dtype) if out is None else out)
+
+
+def _gathered(values: Array, source: Array, out: Array, in_runs: bool = True) -> Array:
+    gather_kernel(name_of(values.dtype), name_of(source.dtype), in_runs)(values, source, out)
+    return out
 
 
 def convert_structure(
@@ -334,11 +344,10 @@ def _of_whole_rows(
     if taken is None:
         return None
     parts = []
-    for rule, lengths in zip(rules, taken, strict=True):
-        part = _by_rows(rule, shape, coordinates, (indptr, columns, lengths)) if indptr is not None else None
+    for rule, rows in zip(rules, taken, strict=True):
+        part = _by_rows(rule, shape, coordinates, columns, rows) if indptr is not None else None
         if part is None and len(columns) >= MANY_NONZEROS:
-            own = whole if lengths is whole._lengths else TakenNonzeros(whole, lengths)
-            part = _by_nonzeros(rule, own, coordinates)
+            part = _by_nonzeros(rule, whole if rows.is_all else TakenNonzeros(whole, rows), coordinates)
         if part is None:
             return None
         parts.append(part)
@@ -346,11 +355,11 @@ def _of_whole_rows(
 
 
 def _by_rows(
-    rule: FormatRewriteRule, shape: Sequence[int], coordinates: Sequence[Array], rows: tuple[Array, Array, Array]
+    rule: FormatRewriteRule, shape: Sequence[int], coordinates: Sequence[Array], columns: Array, taken: TakenRows
 ) -> StoredPart | None:
     """The part of a rule in one pass over the rows; None where the rule needs more."""
     try:
-        return _filled(rule, by_rows_of(rule, shape), shape, rows, coordinates)
+        return _filled(rule, by_rows_of(rule, shape), shape, columns, taken, coordinates)
     except NotByRows:
         return None
 
@@ -362,7 +371,7 @@ def _taken_by_rows(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequen
     columns = taken.column.astype(coordinates[1].dtype)
     indptr = np.zeros(taken.shape[0] + 1, columns.dtype)
     np.cumsum(taken._lengths, out=indptr[1:])
-    part = _by_rows(rule, taken.shape, coordinates, (indptr, columns, taken._lengths))
+    part = _by_rows(rule, taken.shape, coordinates, columns, TakenRows(indptr))
     if part is None or len(columns) == len(coordinates[0]):
         return part
     source = np.append(taken.position, -1).astype(part.source.dtype)[part.source]
@@ -373,32 +382,30 @@ def _filled(
     rule: FormatRewriteRule,
     by_rows: ByRows,
     shape: Sequence[int],
-    rows: tuple[Array, Array, Array],
+    columns: Array,
+    taken: TakenRows,
     coordinates: Sequence[Array],
 ) -> StoredPart | None:
-    """The part, made of offsets of rows, columns, and how many nonzeros of each row the rule takes; None where several
-    nonzeros have one position, which passes that take longer name."""
-    indptr, columns, taken = rows
-    last = LastNonzeros(shape, indptr, columns, taken)
-    total = int(taken.sum())
-    ranks, order = _rows_in_order(by_rows, last, total == len(columns), columns.dtype)
+    """The part, made of columns, and of which rows the rule takes; None where several nonzeros have one position, which
+    passes that take longer name."""
+    indptr, dtype = taken.indptr, columns.dtype
+    last = LastNonzeros(shape, columns, taken)
+    ranks, order = _rows_in_order(by_rows, last, dtype)
     longest = last.longest if by_rows.uses_longest else 0
-    bounds = count(by_rows, indptr, columns, ranks, order, longest)
+    bounds = count(by_rows, taken, columns, ranks, order, longest)
     if bounds is None and by_rows.is_cut:
         return None
     if bounds is None:
-        axes = _axes_of_rows(rule, last, columns.dtype)
+        axes = _axes_of_rows(rule, last, dtype)
     else:
         axes = {}
         for axis, (size, offsets) in zip(rule.axes, bounds, strict=True):
-            _check_count(size, columns.dtype)
+            _check_count(size, dtype)
             if axis.kind == "compressed":
-                rows_of = np.arange(shape[0], dtype=columns.dtype) if order is None else order
+                rows_of = np.arange(shape[0], dtype=dtype) if order is None else order
                 if offsets is not None:
-                    rows_of = np.repeat(rows_of, np.diff(offsets))
-                axes[axis.name] = StoredAxis(
-                    axis, size, read_only(np.array([0, size], columns.dtype)), read_only(rows_of)
-                )
+                    rows_of = repeated(rows_of, offsets)
+                axes[axis.name] = StoredAxis(axis, size, read_only(np.array([0, size], dtype)), read_only(rows_of))
             else:
                 axes[axis.name] = StoredAxis(axis, size, None if offsets is None else read_only(offsets), None)
     starts = [stored.indptr for stored in axes.values() if stored.axis.kind == "varied" and stored.indptr is not None]
@@ -410,27 +417,27 @@ def _filled(
         return None
     source, stored_columns = filled
     if by_rows.stores_column:
-        name = rule.axes[-1].name
-        axes[name] = replace(axes[name], indices=read_only(stored_columns))
-    return StoredPart(rule, axes, read_only(source), tuple(coordinates))
+        stored = axes[rule.axes[-1].name]
+        axes[stored.axis.name] = StoredAxis(stored.axis, stored.count, stored.indptr, read_only(stored_columns))
+    return StoredPart(rule, axes, read_only(source), tuple(coordinates), in_runs=by_rows.lanes <= 1)
 
 
-def _rows_in_order(by_rows: ByRows, last: LastNonzeros, is_all: bool, dtype: Any) -> tuple[list[Array], Array | None]:
+def _rows_in_order(by_rows: ByRows, last: LastNonzeros, dtype: Any) -> tuple[list[Array], Array | None]:
     """Ranks of rows, and the rows of which a rule takes nonzeros, neighbors in the result one after another.
 
     Returns:
         No ranks where the only one is the place in the order of rows; None for all rows as they are.
     """
-    taken = last._lengths
+    taken = last.taken
     if by_rows.asked:
         order = last._order(*by_rows.asked[0]).astype(dtype, copy=False)
-        if is_all and len(by_rows.asked) == 1:
+        if taken.is_all and len(by_rows.asked) == 1:
             return [], order
         ranks = [last._ranks(*asked) for asked in by_rows.asked]
-        return ranks, order if is_all else order[taken[order] > 0]
-    if is_all and (not by_rows.has_positions or np.all(taken)):
+        return ranks, order if taken.is_all else order[taken.lengths[order] > 0]
+    if taken.is_all and not by_rows.has_positions:
         return [], None
-    return [], np.flatnonzero(taken > 0).astype(dtype)
+    return [], taken.with_nonzeros()
 
 
 def _axes_of_rows(rule: FormatRewriteRule, last: LastNonzeros, dtype: Any) -> dict[str, StoredAxis]:
@@ -540,7 +547,7 @@ def _check_coordinate(rule: FormatRewriteRule, axis: FormatAxis, taken: Nonzeros
 
 
 def _check_count(count: int, dtype: Any) -> None:
-    if count > np.iinfo(dtype).max:
+    if count > largest(dtype):
         raise ArgumentError.of("sparse/index-type", f"{count} stored elements with indices of {dtype}", "use int64")
 
 

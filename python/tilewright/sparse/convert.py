@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.sparse import formats
+from tilewright.sparse.array_kernels import gather_kernel
 from tilewright.sparse.conversion import ConvertedStructure, convert_validated, gathered
-from tilewright.sparse.fill import gather_kernel
 from tilewright.sparse.matrix import Matrix
 from tilewright.sparse.structure import Structure, offsets_of, private
+from tilewright.sparse.taken_rows import rows_by_length
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,8 +127,8 @@ def _sell_of(s: Structure) -> Sell:
     converted = convert_validated(rules, s.shape, (s.indices, s.indices), s.indptr, now)
     axes = converted.parts[0].axes
     lengths = np.diff(s.indptr)
-    longest = lengths.max(initial=0)
-    order = offsets_of(longest - lengths, int(longest) + 1)[1]
+    longest = int(lengths.max(initial=0))
+    order = rows_by_length(s.indptr, np.arange(longest, -1, -1), longest + 1)[1]
     of_lanes = np.zeros(-(-m // LANES) * LANES, s.indices.dtype)
     of_lanes[:m] = lengths[order]
     starts, indices = axes["P"].indptr, axes["L"].indices

@@ -14,16 +14,18 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright import _core, ir
-from tilewright.kernel.kernel import Kernel, compile_quietly
+from tilewright.kernel.kernel import Kernel
 from tilewright.script import tir as T
-from tilewright.sparse import programs
-from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, unknown_fact
+from tilewright.sparse.array_kernels import compiled
+from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, in_windows, unknown_fact
+from tilewright.sparse.function_identity import made_of
+from tilewright.sparse.structure import largest, name_of
+from tilewright.sparse.taken_rows import TakenRows, order_by_length
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,12 +69,21 @@ class RowNonzero:
 class LastNonzeros(Nonzeros):
     """The last nonzero of each row of which a rule takes some: all of the row, or none."""
 
-    def __init__(self, shape: Sequence[int], indptr: Array, columns: Array, lengths: Array) -> None:
-        self.shape = tuple(shape)
-        self._rows = len(indptr) - 1
-        self._indptr, self._columns, self._lengths = indptr, columns, lengths
+    def __init__(self, shape: Sequence[int], columns: Array, taken: TakenRows) -> None:
+        self.shape, self.taken = tuple(shape), taken
+        self._rows = len(taken.indptr) - 1
+        self._indptr, self._columns = taken.indptr, columns
 
     # Computed when a rule asks: each is a pass over all rows.
+
+    @property
+    def _lengths(self) -> Array:
+        return self.taken.lengths
+
+    @property
+    def longest(self) -> int:
+        """Return the largest length, at least 1."""
+        return max(1, self.taken.longest)
 
     @functools.cached_property
     def row(self) -> Array:  # type: ignore[override]
@@ -104,6 +115,12 @@ class LastNonzeros(Nonzeros):
     def place(self) -> Array:
         """Return which one in its row it is."""
         return self.length - 1
+
+    def _order(self, key: Callable[[Rows], Any], window: int | None) -> Array:
+        order = order_by_length(key, self.taken)
+        if order is None:
+            return super()._order(key, window)
+        return order if window is None else in_windows(order, window)
 
 
 class ByRows:
@@ -143,8 +160,14 @@ class ByRows:
         if self.has_positions and self.asked:
             raise NotByRows("ranks")
         self._check()
+        #: kernels that were made for these proofs, by program and what it depends on
+        self.kernels: dict[Any, Kernel] = {}
         #: how many rows are lanes of a group, whose elements follow one another; 0: elements are in another order
         self.lanes = next((lanes for lanes in self._possible_lanes() if self._has_groups_of(lanes)), 0)
+        #: whether a group is the parent of positions along a varied axis, if there is one, whatever its columns are
+        self.counts_groups = bool(self.lanes) and not self.is_cut and self._may_count_groups()
+        #: how long rows may be whose keys are proved to be in range, if all axes but the first are dense; 0: not proved
+        self.room = self._proved_room() if self.counts_groups else 0
 
     def _is(self, name: str, key: Any) -> bool:
         return isinstance(key, ir.Var) and key.same_as(self._variables[name])
@@ -212,6 +235,29 @@ class ByRows:
             at = key if axis.kind == "varied" else at * axis.extent + key
         return analyzer.can_prove_equal(at, place * lanes + lane)
 
+    def visits(self, rows: Array | None) -> bool:
+        """Return whether rows in this order, None for all as they are, are visited as the proofs of groups assume: one
+        after another in the order of the rank, or without one by their numbers."""
+        return rows is None or bool(self.asked) or self.has_positions
+
+    def _may_count_groups(self) -> bool:
+        kinds = [axis.kind for axis in self.rule.axes]
+        return "varied" not in kinds[2:] and not any(
+            _uses(key, self._variables["column"]) for key in self.keys if not isinstance(key, int)
+        )
+
+    def _proved_room(self) -> int:
+        inner = list(zip(self.rule.axes, self.keys, strict=True))[1:]
+        if any(axis.kind != "dense" for axis, _ in inner):
+            return 0
+        room = math.prod(axis.extent for axis, _ in inner) // self.lanes
+        analyzer = _core.Analyzer()
+        for variable in (*self._variables.values(), *self._ranks):
+            end = room if variable is self._variables["place"] else 1 << 40
+            analyzer.bind(variable, _core.Range(_core.const(0, "int64"), _core.const(max(end, 1), "int64")))
+        keys = [(axis.extent, self._expression(key)) for axis, key in inner]
+        return room if all(analyzer.can_prove(_core.And(key >= 0, key < extent)) for extent, key in keys) else 0
+
     @staticmethod
     def _expression(key: Any) -> Any:
         return _core.const(key, "int64") if isinstance(key, int) else key
@@ -253,10 +299,10 @@ def by_rows_of(rule: FormatRewriteRule, shape: Sequence[int]) -> ByRows:
     Raises:
         NotByRows: It cannot be.
     """
-    made_of = _made_of(rule.index_map)
-    if made_of is rule.index_map:
+    own = made_of(rule.index_map)
+    if own is rule.index_map:
         return ByRows(rule, shape)
-    key = (made_of, rule.axes, tuple(shape))
+    key = (own, rule.axes, tuple(shape))
     found = _known.get(key)
     if found is None:
         if len(_known) >= MOST_KNOWN:
@@ -269,6 +315,7 @@ def by_rows_of(rule: FormatRewriteRule, shape: Sequence[int]) -> ByRows:
     # An exception that is kept would keep the arrays of all callers that it has passed.
     if isinstance(found, str):
         raise NotByRows(found)
+    found.rule = rule  # the map of an earlier rule was equal then, and may refer to other values now
     return found
 
 
@@ -312,59 +359,71 @@ def fill(
     taken = len(indptr) - 1 if rows is None else len(rows)
     lanes, stores_column = by_rows.lanes, by_rows.stores_column
     # Lanes behind the last element are numbered, too.
-    if lanes and not ranks and size <= np.iinfo(dtype).max - 2 * MOST_LANES:
+    if lanes and not ranks and by_rows.visits(rows) and size <= largest(dtype) - 2 * MOST_LANES:
         groups = taken if by_rows.has_positions else -(-taken // lanes)
         if by_rows.is_cut or groups == sizes[0]:
             source, stored = np.empty(size, dtype), np.empty(size if stores_column else 0, dtype)
-            kernel = _kernel_of(_filling_groups, by_rows, lanes, str(dtype), rows is not None)
+            kernel = _kernel_of(_filling_groups, by_rows, lanes, name_of(dtype), rows is not None)
             order = np.zeros(0, dtype) if rows is None else rows
             kernel(indptr, columns, order, *offsets, groups, source, stored)
             return source, stored
     source, stored = np.full(size, -1, dtype), np.zeros(size if stores_column else 0, dtype)
-    kernel = _kernel_of(_filling, by_rows, len(ranks), str(dtype), rows is not None)
+    kernel = _kernel_of(_filling, by_rows, len(ranks), name_of(dtype), rows is not None)
     kernel(indptr, columns, *_of_rows(ranks, rows, dtype), longest, *offsets, source, stored)
     total = int(indptr[-1]) if rows is None else int((indptr[rows + 1] - indptr[rows]).sum(dtype="int64"))
     return (source, stored) if np.count_nonzero(source >= 0) == total else None
 
 
 def count(
-    by_rows: ByRows, indptr: Array, columns: Array, ranks: list[Array], rows: Array | None, longest: int
+    by_rows: ByRows, taken: TakenRows, columns: Array, ranks: list[Array], rows: Array | None, longest: int
 ) -> list[tuple[int, Array | None]] | None:
     """Return for each axis how many positions it has, and offsets: of the positions of each row along a compressed
     axis, of those below each of the parent's along a varied one.
 
-    Args: as those of :func:`fill`.
+    Args:
+        taken: which rows the rule takes.
+        by_rows, columns, ranks, rows, longest: as those of :func:`fill`.
 
     Returns:
         None where a key is out of range or does not ascend, which passes that take longer name, or where several axes
         are varied.
     """
-    dtype, axes = columns.dtype, by_rows.rule.axes
+    dtype, axes, indptr = columns.dtype, by_rows.rule.axes, taken.indptr
     kinds = [axis.kind for axis in axes]
     if kinds.count("varied") > 1:
         return None
-    taken = len(indptr) - 1 if rows is None else len(rows)
-    parents = taken if by_rows.is_cut else 0
+    visited = len(indptr) - 1 if rows is None else len(rows)
+    first = axes[0].extent if kinds[0] == "dense" else visited
+    parents = visited if by_rows.is_cut else 0
     if "varied" in kinds:
-        above = axes[: kinds.index("varied")]
-        parents = math.prod(taken if axis.kind == "compressed" else axis.extent for axis in above)
-    lengths, found = np.zeros(parents, dtype), np.array([0, -1])
-    first = axes[0].extent if kinds[0] == "dense" else 0
-    kernel = _kernel_of(_counting, by_rows, len(ranks), str(dtype), rows is not None)
-    kernel(indptr, columns, *_of_rows(ranks, rows, dtype), longest, first, lengths, found)
-    if found[0]:
+        parents = first * math.prod(axis.extent for axis in axes[1 : kinds.index("varied")])
+    in_groups = by_rows.counts_groups and not ranks and by_rows.visits(rows)
+    if in_groups and -(-visited // by_rows.lanes) > first:
         return None
-    offsets = np.zeros(parents + 1, dtype)
-    total = int(lengths.sum(dtype="int64"))
-    if total <= np.iinfo(dtype).max:
+    lengths = np.zeros(parents, dtype)
+    if not in_groups or by_rows.room < taken.most:
+        found = np.array([0, -1])
+        program, number = (_counting_groups, by_rows.lanes) if in_groups else (_counting, len(ranks))
+        kernel = _kernel_of(program, by_rows, number, name_of(dtype), rows is not None)
+        order, table = _of_rows(ranks, rows, dtype)
+        given = (indptr, order) if in_groups else (indptr, columns, order, table)
+        kernel(*given, longest, first, lengths, found)
+        if found[0]:
+            return None
+    offsets, total = None, 0
+    if by_rows.is_cut or "varied" in kinds:
+        offsets = np.zeros(parents + 1, dtype)
         np.cumsum(lengths, out=offsets[1:])
+        total = int(offsets[-1])
+        if int(lengths.max(initial=0)) * parents > largest(dtype):
+            total = int(lengths.sum(dtype="int64"))  # the offsets may have overflowed
     bounds: list[tuple[int, Array | None]] = []
     size = 1
     for axis in axes:
         if axis.kind == "dense":
             size *= axis.extent
         else:
-            size = total if axis.kind == "varied" or by_rows.is_cut else taken
+            size = total if axis.kind == "varied" or by_rows.is_cut else visited
         bounds.append((size, offsets if axis.kind == "varied" or (not bounds and by_rows.is_cut) else None))
     return bounds
 
@@ -381,52 +440,29 @@ _kernels: dict[Any, Kernel] = {}
 
 
 def _kernel_of(program: Any, by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> Kernel:
-    kinds, made_of = tuple(axis.kind for axis in by_rows.rule.axes), _made_of(by_rows.rule.index_map)
-    key: Any = (program, made_of, kinds, by_rows.inner_extents(), num_ranks, dtype, is_ordered)
+    known = by_rows.kernels.get((program, num_ranks, dtype, is_ordered))
+    if known is not None:
+        return known
+    kinds, own = tuple(axis.kind for axis in by_rows.rule.axes), made_of(by_rows.rule.index_map)
+    key: Any = (program, own, kinds, by_rows.inner_extents(), num_ranks, dtype, is_ordered)
     made = None
-    if made_of is by_rows.rule.index_map:
+    if own is by_rows.rule.index_map:
         made = program(by_rows, num_ranks, dtype, is_ordered)
         key = _core.structural_hash(made)
     if key not in _kernels:
-        _kernels[key] = _compiled(made or program(by_rows, num_ranks, dtype, is_ordered))
+        _kernels[key] = compiled(made or program(by_rows, num_ranks, dtype, is_ordered))
+    by_rows.kernels[program, num_ranks, dtype, is_ordered] = _kernels[key]
     return _kernels[key]
-
-
-def _compiled(program: ir.PrimFunc) -> Kernel:
-    compiled = compile_quietly(program, schedule=None)
-    assert isinstance(compiled, Kernel)
-    return compiled
-
-
-@functools.cache
-def gather_kernel(dtype: str, index_dtype: str) -> Kernel:
-    """Return the kernel that converts values (:func:`tilewright.sparse.programs.gather`)."""
-    return _compiled(programs.gather(dtype, index_dtype))
-
-
-def _made_of(function: Any) -> Any:
-    """Return the code of a function, and the values that it refers to: equal for functions that compute the same. A
-    function with other values than numbers and texts is returned itself."""
-    if not isinstance(function, FunctionType):  # methods and other callables may depend on what they are bound to
-        return function
-    code = function.__code__
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    names = _names_in(code)
-    used = {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
-    keywords = function.__kwdefaults__ or {}
-    values = [*cells, *used.values(), *keywords.values(), *(function.__defaults__ or ())]
-    if not all(isinstance(value, int | str | float | None) for value in values):
-        return function
-    return code, (*used,), (*keywords,), tuple((type(value), value) for value in values)
-
-
-def _names_in(code: CodeType) -> set[str]:
-    return {*code.co_names}.union(*(_names_in(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
 
 
 def _row_of(is_ordered: bool) -> Callable[[Any, Any], Any]:
     """The row that is number r of those from which nonzeros are taken."""
     return (lambda order, r: order[r]) if is_ordered else (lambda order, r: r)
+
+
+def _visited(is_ordered: bool) -> Callable[[Any, Any], Any]:
+    """How many rows are visited, by the size of their list and that of the offsets."""
+    return (lambda taken, ends: taken) if is_ordered else (lambda taken, ends: ends - 1)
 
 
 def _nonzero(facts: Sequence[Any], row: Any, r: Any, ranks: Any, num_ranks: int) -> RowNonzero:
@@ -502,7 +538,7 @@ def _filling(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> i
 def _filling_groups(by_rows: ByRows, lanes: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
     """The program that stores the elements of rules whose rows are lanes of groups (:attr:`ByRows.lanes`)."""
     stores_column, is_cut, row_of = by_rows.stores_column, by_rows.is_cut, _row_of(is_ordered)
-    axes = by_rows.rule.axes[1:]
+    axes, visited_of = by_rows.rule.axes[1:], _visited(is_ordered)
 
     def begin_of(group: Any, starts: Any) -> Any:
         """The first element of a group."""
@@ -541,35 +577,85 @@ def _filling_groups(by_rows: ByRows, lanes: int, dtype: str, is_ordered: bool) -
             if lanes == 1:
                 begin = P[row_of(Q, g)]
                 length = P[row_of(Q, g) + 1] - begin
-                for v in range(T.ceildiv(count, LANES)):
-                    for e in T.vectorized(LANES):
-                        if v * LANES + e < count:
-                            source_of[base + v * LANES + e] = T.Select(
-                                v * LANES + e < length, begin + v * LANES + e, -1
-                            )
-                            if stores_column:
-                                column_of[base + v * LANES + e] = T.if_then_else(
-                                    v * LANES + e < length, J[begin + v * LANES + e], 0
+                # Most rows are one vector, and the start of a loop takes longer than it.
+                for e in T.vectorized(LANES):
+                    if e < count:
+                        source_of[base + e] = T.Select(e < length, begin + e, -1)
+                        if stores_column:
+                            column_of[base + e] = T.if_then_else(e < length, J[begin + e], 0)
+                if count > LANES:
+                    for v in range(T.ceildiv(count, LANES) - 1):
+                        for e in T.vectorized(LANES):
+                            if (v + 1) * LANES + e < count:
+                                source_of[base + (v + 1) * LANES + e] = T.Select(
+                                    (v + 1) * LANES + e < length, begin + (v + 1) * LANES + e, -1
                                 )
+                                if stores_column:
+                                    column_of[base + (v + 1) * LANES + e] = T.if_then_else(
+                                        (v + 1) * LANES + e < length, J[begin + (v + 1) * LANES + e], 0
+                                    )
             else:
                 begins = T.alloc_buffer((lanes,), dtype, scope="local")
                 lengths = T.alloc_buffer((lanes,), dtype, scope="local")
-                for e in T.vectorized(lanes):
-                    begins[e] = T.if_then_else(
-                        g * lanes + e < (taken if is_ordered else ends - 1), P[row_of(Q, g * lanes + e)], 0
-                    )
-                    lengths[e] = T.if_then_else(
-                        g * lanes + e < (taken if is_ordered else ends - 1),
-                        P[row_of(Q, g * lanes + e) + 1] - P[row_of(Q, g * lanes + e)],
-                        0,
-                    )
-                for p in range(count // lanes):
+                full = T.alloc_buffer((1,), dtype, scope="local")
+                if g * lanes + lanes <= visited_of(taken, ends):
                     for e in T.vectorized(lanes):
-                        source_of[base + p * lanes + e] = T.Select(p < lengths[e], begins[e] + p, -1)
+                        begins[e] = P[row_of(Q, g * lanes + e)]
+                        lengths[e] = P[row_of(Q, g * lanes + e) + 1] - begins[e]
+                else:
+                    for e in T.vectorized(lanes):
+                        begins[e] = T.if_then_else(
+                            g * lanes + e < visited_of(taken, ends), P[row_of(Q, g * lanes + e)], 0
+                        )
+                        lengths[e] = T.if_then_else(
+                            g * lanes + e < visited_of(taken, ends),
+                            P[row_of(Q, g * lanes + e) + 1] - P[row_of(Q, g * lanes + e)],
+                            0,
+                        )
+                # Places that no row pads are loaded without a mask: scalar loads are faster than a gather.
+                full[0] = lengths[0]
+                for e in range(lanes - 1):
+                    full[0] = T.min(full[0], lengths[e + 1])
+                for p in range(full[0]):
+                    for e in T.vectorized(lanes):
+                        source_of[base + p * lanes + e] = begins[e] + p
                         if stores_column:
-                            column_of[base + p * lanes + e] = T.if_then_else(p < lengths[e], J[begins[e] + p], 0)
+                            column_of[base + p * lanes + e] = J[begins[e] + p]
+                for p in range(count // lanes - full[0]):
+                    for e in T.vectorized(lanes):
+                        source_of[base + (full[0] + p) * lanes + e] = T.Select(
+                            full[0] + p < lengths[e], begins[e] + full[0] + p, -1
+                        )
+                        if stores_column:
+                            column_of[base + (full[0] + p) * lanes + e] = T.if_then_else(
+                                full[0] + p < lengths[e], J[begins[e] + full[0] + p], 0
+                            )
 
     return fill_groups
+
+
+def _keys(by_rows: ByRows, facts: Sequence[Any], row: Any, r: Any, ranks: Any, num_ranks: int) -> list[Any]:
+    """The keys of a nonzero of a row, number `r` of those that are visited."""
+    entries = by_rows.rule.index_map(_nonzero(facts, row, r, ranks, num_ranks))  # type: ignore[arg-type]
+    return [_core.cast("int64", entry[0] if isinstance(entry, tuple) else entry) for entry in entries]
+
+
+def _looked_at(by_rows: ByRows, keys: Sequence[Any], r: Any, end_of_first: Any) -> tuple[Any, Any, Any]:
+    """The parent along the varied axis, how many positions the row needs there, whether all keys are in range; by the
+    keys of its last nonzero."""
+    at = parent = extent = _core.const(0, "int64")
+    fits = _core.const(True, "bool")
+    for number, (axis, key) in enumerate(zip(by_rows.rule.axes, keys, strict=True)):
+        fits = _core.And(fits, key >= 0)
+        if axis.kind == "compressed":
+            at = _core.cast("int64", r)
+        elif axis.kind == "varied":
+            parent, extent = at, key + 1
+        else:
+            end = axis.extent if number else end_of_first
+            fits = _core.And(fits, key < end)
+            at = at * end + key
+    return parent, extent, fits
 
 
 def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
@@ -579,24 +665,10 @@ def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> 
     is_varied = any(axis.kind == "varied" for axis in axes)
 
     def keys(facts: Sequence[Any], row: Any, r: Any, ranks: Any) -> list[Any]:
-        entries = by_rows.rule.index_map(_nonzero(facts, row, r, ranks, num_ranks))  # type: ignore[arg-type]
-        return [_core.cast("int64", entry[0] if isinstance(entry, tuple) else entry) for entry in entries]
+        return _keys(by_rows, facts, row, r, ranks, num_ranks)
 
     def look(facts: Sequence[Any], row: Any, r: Any, end_of_first: Any, ranks: Any) -> tuple[Any, Any, Any]:
-        """The parent along the varied axis, how many positions the row needs there, whether all keys are in range."""
-        at = parent = extent = _core.const(0, "int64")
-        fits = _core.const(True, "bool")
-        for number, (axis, key) in enumerate(zip(axes, keys(facts, row, r, ranks), strict=True)):
-            fits = _core.And(fits, key >= 0)
-            if axis.kind == "compressed":
-                at = _core.cast("int64", r)
-            elif axis.kind == "varied":
-                parent, extent = at, key + 1
-            else:
-                end = axis.extent if number else end_of_first
-                fits = _core.And(fits, key < end)
-                at = at * end + key
-        return parent, extent, fits
+        return _looked_at(by_rows, keys(facts, row, r, ranks), r, end_of_first)
 
     @T.prim_func
     def count_rows(
@@ -639,3 +711,68 @@ def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> 
                     W[1] = last_key
 
     return count_rows
+
+
+def _counting_groups(by_rows: ByRows, lanes: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
+    """The program of :func:`_counting` for rules whose groups of rows are the parents of the varied axis
+    (:attr:`ByRows.counts_groups`): vectors of rows."""
+    row_of, visited_of = _row_of(is_ordered), _visited(is_ordered)
+    is_varied = any(axis.kind == "varied" for axis in by_rows.rule.axes)
+    size = LANES if lanes == 1 else lanes
+
+    def look(row: Any, r: Any, begin: Any, length: Any, longest: Any, end_of_first: Any) -> tuple[Any, Any]:
+        """The extent that row number `r` of those visited needs, and whether a key of it is out of range: 0 or 1."""
+        facts = (row, 0, length - 1, length, begin + length - 1, longest)
+        _, extent, fits = _looked_at(by_rows, _keys(by_rows, facts, row, r, None, 0), r, end_of_first)
+        needed = T.Select(length > 0, _core.cast(dtype, extent), _core.const(0, dtype))
+        wrong = T.Select(_core.And(length > 0, _core.Not(fits)), _core.const(1, "int32"), _core.const(0, "int32"))
+        return needed, wrong
+
+    @T.prim_func
+    def count_groups(
+        indptr: T.handle, order: T.handle, longest: T.int64, end_of_first: T.int64, lengths: T.handle, found: T.handle
+    ) -> None:
+        ends, parents, taken = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        P = T.match_buffer(indptr, (ends,), dtype)
+        Q = T.match_buffer(order, (taken,), dtype)
+        N = T.match_buffer(lengths, (parents,), dtype)
+        W = T.match_buffer(found, (2,), "int64")
+        wrong = T.alloc_buffer((size,), "int32", scope="local")
+        rows = T.alloc_buffer((size,), dtype, scope="local")
+        begins = T.alloc_buffer((size,), dtype, scope="local")
+        counts = T.alloc_buffer((size,), dtype, scope="local")
+        needed = T.alloc_buffer((size,), dtype, scope="local")
+        most = T.alloc_buffer((1,), dtype, scope="local")
+        for e in T.vectorized(size):
+            wrong[e] = 0
+        for c in range(T.ceildiv(visited_of(taken, ends), size)):
+            if c * size + size <= visited_of(taken, ends):
+                for e in T.vectorized(size):
+                    rows[e] = row_of(Q, c * size + e)
+                    begins[e] = P[row_of(Q, c * size + e)]
+                    counts[e] = P[row_of(Q, c * size + e) + 1] - begins[e]
+            else:
+                for e in T.vectorized(size):
+                    rows[e] = T.if_then_else(c * size + e < visited_of(taken, ends), row_of(Q, c * size + e), 0)
+                    begins[e] = T.if_then_else(c * size + e < visited_of(taken, ends), P[row_of(Q, c * size + e)], 0)
+                    counts[e] = T.if_then_else(
+                        c * size + e < visited_of(taken, ends),
+                        P[row_of(Q, c * size + e) + 1] - P[row_of(Q, c * size + e)],
+                        0,
+                    )
+            for e in T.vectorized(size):
+                needed[e] = look(rows[e], c * size + e, begins[e], counts[e], longest, end_of_first)[0]
+                wrong[e] = wrong[e] | look(rows[e], c * size + e, begins[e], counts[e], longest, end_of_first)[1]
+            if is_varied and lanes == 1:
+                for e in T.vectorized(size):
+                    if c * size + e < visited_of(taken, ends):
+                        N[c * size + e] = needed[e]
+            elif is_varied:
+                most[0] = needed[0]
+                for e in range(size - 1):
+                    most[0] = T.max(most[0], needed[e + 1])
+                N[c] = most[0]
+        for e in range(size):
+            W[0] = W[0] | T.Cast("int64", wrong[e])
+
+    return count_groups

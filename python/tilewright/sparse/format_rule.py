@@ -160,7 +160,7 @@ class Nonzeros:
     def _order(self, key: Callable[[Rows], Any], window: int | None) -> Array:
         """The rows in the order of their ranks."""
         order = _sorted(np.asarray(key(Rows(self._rows, self._lengths)), "int64"))
-        return order if window is None else order[_sorted(order // window)]
+        return order if window is None else in_windows(order, window)
 
     def strip_rank(self, height: int) -> Array:
         """Return the rank of each nonzero's column among the distinct columns of its strip of `height` rows."""
@@ -177,6 +177,11 @@ class Nonzeros:
         if len(kept) == len(self.row):
             return self
         return Nonzeros(self.shape, [along[kept] for along in self.coordinates], self.position[kept], self._rows)
+
+
+def in_windows(order: Array, window: int) -> Array:
+    """Return rows of an order by windows of so many rows, in each in that order."""
+    return order[_sorted(order // window)]
 
 
 def _sorted(keys: Array) -> Array:

@@ -155,8 +155,14 @@ def sddmm(columns: int, dtype: str = "float32", index_dtype: str = "int32") -> i
     return sddmm
 
 
-def gather(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
-    """Return ``gather(values, source, stored)``: element source[i] of values, 0 where that is negative."""
+def gather(dtype: str = "float32", index_dtype: str = "int32", in_runs: bool = True) -> ir.PrimFunc:
+    """Return ``gather(values, source, stored)``: element source[i] of values, 0 where that is negative.
+
+    Args:
+        dtype: type of the values.
+        index_dtype: type of the sources.
+        in_runs: whether vectors are looked for whose elements are neighbors, as in formats that store rows.
+    """
 
     lanes = 16
 
@@ -170,16 +176,26 @@ def gather(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
         for c in T.parallel(T.ceildiv(size, lanes)):
             with T.block("gather"):
                 vc = T.axis.spatial(T.ceildiv(size, lanes), c)
-                # Elements of one row come from neighbors, which a vector load takes at once.
-                jumps = T.alloc_buffer((1,), index_dtype, scope="local")
-                jumps[0] = T.Cast(index_dtype, 1)
-                if vc * lanes + lanes <= size and Q[vc * lanes + lanes - 1] - Q[vc * lanes] == lanes - 1:
-                    jumps[0] = T.Cast(index_dtype, 0)
+                # Whether the loads of a vector need a condition: 0 if a vector load takes all of them at once, or if
+                # none of them is padding.
+                special = T.alloc_buffer((1,), index_dtype, scope="local")
+                special[0] = T.Cast(index_dtype, 1)
+                if in_runs:
+                    if (
+                        vc * lanes + lanes <= size
+                        and Q[vc * lanes + lanes - 1] - Q[vc * lanes] == lanes - 1
+                        and Q[vc * lanes] >= 0
+                    ):
+                        special[0] = T.Cast(index_dtype, 0)
+                        for e in range(lanes):
+                            special[0] = special[0] | (Q[vc * lanes + e] - Q[vc * lanes] - e)
+                elif vc * lanes + lanes <= size and (Q[vc * lanes] | Q[vc * lanes + lanes - 1]) >= 0:
+                    special[0] = T.Cast(index_dtype, 0)
                     for e in range(lanes):
-                        jumps[0] = jumps[0] | (Q[vc * lanes + e] - Q[vc * lanes] - e)
-                if jumps[0] == 0 and Q[vc * lanes] >= 0:
+                        special[0] = special[0] | T.min(Q[vc * lanes + e], 0)
+                if special[0] == 0:
                     for e in T.vectorized(lanes):
-                        S[vc * lanes + e] = V[Q[vc * lanes] + e]
+                        S[vc * lanes + e] = V[Q[vc * lanes] + e if in_runs else Q[vc * lanes + e]]
                 elif count > 0:
                     # Loads without a condition take less time than those that skip padding.
                     for e in T.vectorized(lanes):
@@ -193,3 +209,30 @@ def gather(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
                             S[vc * lanes + e] = T.Cast(dtype, 0)
 
     return gather
+
+
+def repeat(dtype: str = "int32") -> ir.PrimFunc:
+    """Return ``repeat(values, offsets, repeated)``: values[i] from offsets[i] to before offsets[i + 1]."""
+
+    lanes = 16
+
+    @T.prim_func
+    def repeat(values: T.handle, offsets: T.handle, repeated: T.handle) -> None:
+        count, size = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        V = T.match_buffer(values, (count,), dtype)
+        P = T.match_buffer(offsets, (count + 1,), dtype)
+        S = T.match_buffer(repeated, (size,), dtype)
+        for i in T.parallel(count):
+            begin = P[i]
+            number = P[i + 1] - begin
+            # Few are more than a vector, and the start of a loop takes longer than it.
+            for e in T.vectorized(lanes):
+                if e < number:
+                    S[begin + e] = V[i]
+            if number > lanes:
+                for v in range(T.ceildiv(number, lanes) - 1):
+                    for e in T.vectorized(lanes):
+                        if (v + 1) * lanes + e < number:
+                            S[begin + (v + 1) * lanes + e] = V[i]
+
+    return repeat

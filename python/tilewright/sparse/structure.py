@@ -98,6 +98,18 @@ class Structure:
         return f"<Structure {self.kind}: {', '.join([size, self.index_dtype, *facts, ms])}>"
 
 
+@functools.cache
+def name_of(dtype: Any) -> str:
+    """Return the name of a data type of NumPy, which takes NumPy some microseconds."""
+    return str(dtype)
+
+
+@functools.cache
+def largest(dtype: Any) -> int:
+    """Return the largest integer of a type."""
+    return int(np.iinfo(dtype).max)
+
+
 def read_only(array: Array) -> Array:
     """Return a view that cannot be written through."""
     view = array.view()

@@ -1,6 +1,8 @@
 """Evaluates the conditions of rules that select whole rows of a matrix, such as those of the buckets of hyb, per row.
 
-The rows that a rule selects are then converted without visiting other nonzeros.
+The rows that a rule selects are then converted without visiting other nonzeros. Conditions, and keys by which rows are
+sorted, that use only the length of a row are evaluated for the lengths that there may be. Rows are then sorted by what
+a table says of their length, in two passes over the offsets.
 """
 
 from __future__ import annotations
@@ -11,8 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.sparse.by_nonzeros import AllNonzeros, always_holds
-from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, unknown_fact
+from tilewright import _core
+from tilewright.sparse.by_nonzeros import AllNonzeros, always_holds, holds_for_coordinates
+from tilewright.sparse.format_rule import (
+    FACTS_OF_NONZEROS,
+    FACTS_OF_ROWS,
+    FormatRewriteRule,
+    Nonzeros,
+    Rows,
+    unknown_fact,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,62 +54,227 @@ class _RowFacts:
         raise _NotOfRows(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
 
 
-def rows_of_rules(rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros) -> list[Array] | None:
-    """Return for each rule how many nonzeros of each row it selects: all of them, or none.
+class _LengthFacts:
+    """Properties that all rows of one length share, as arrays over lengths."""
+
+    def __init__(self, shape: Sequence[int], lengths: Array) -> None:
+        self.shape, self.length = tuple(shape), lengths
+
+    def __getattr__(self, name: str) -> Any:
+        known = (*FACTS_OF_NONZEROS, *FACTS_OF_ROWS)
+        raise _NotOfRows(name) if name in known else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
+
+
+class TakenRows:
+    """The rows whose nonzeros a rule selects: all of a row, or none.
+
+    Attributes:
+        indptr: offsets of all rows; None for a tensor, of which only `is_all` is known.
+        rows: numbers of the selected rows, ascending; None for all, with or without nonzeros.
+        is_all: whether no other row has nonzeros.
+    """
+
+    def __init__(self, indptr: Any, rows: Array | None = None, is_all: bool = True, most: int | None = None) -> None:
+        self.indptr, self.rows, self.is_all, self._most = indptr, rows, is_all, most
+
+    @property
+    def most(self) -> int:
+        """Return a length that no selected row exceeds, perhaps without a pass over them."""
+        return self.longest if self._most is None else self._most
+
+    def with_lengths_up_to(self, most: int, rows: Array, is_all: bool) -> TakenRows:
+        """Return the selection of some of these rows: all whose length is one of a set with this largest element."""
+        taken = TakenRows(self.indptr, rows, is_all, most)
+        if most == self.longest:
+            taken.longest = most
+        return taken
+
+    @functools.cached_property
+    def of_all(self) -> Array:
+        """Return the length of each row of the matrix, in the type of the offsets."""
+        lengths: Array = self.indptr[1:] - self.indptr[:-1]
+        return lengths
+
+    @functools.cached_property
+    def lengths(self) -> Array:
+        """Return how many nonzeros of each row are selected."""
+        if self.rows is None:
+            return self.of_all.astype("int64")
+        lengths = np.zeros(len(self.indptr) - 1, "int64")
+        lengths[self.rows] = self.of_rows
+        return lengths
+
+    @functools.cached_property
+    def of_rows(self) -> Array:
+        """Return the length of each selected row."""
+        if self.rows is None:
+            return self.of_all
+        lengths: Array = self.indptr[self.rows + 1] - self.indptr[self.rows]
+        return lengths
+
+    @functools.cached_property
+    def longest(self) -> int:
+        """Return the largest length of a selected row, 0 if there is none."""
+        return int(self.of_rows.max(initial=0))
+
+    def with_nonzeros(self) -> Array | None:
+        """Return the selected rows that have nonzeros; None if those are all rows of the matrix."""
+        if self.rows is None:
+            return None if self.of_all.all() else np.flatnonzero(self.of_all).astype(self.indptr.dtype)
+        return None if len(self.rows) == len(self.indptr) - 1 else self.rows
+
+
+def _possible_lengths(longest: int, *sizes: int) -> Array:
+    """Return the lengths from 0 to the longest one, in an array that is of none of these sizes.
+
+    A condition or key may refer to arrays of its own. One over rows or nonzeros must not be taken for one over lengths.
+    """
+    size = longest + 1
+    while size in (1, *sizes):
+        size += 1
+    return np.minimum(np.arange(size), longest)
+
+
+def rows_by_length(indptr: Array, keys: Array, count: int) -> tuple[Array, Array]:
+    """Sort rows by keys of their lengths, which are less than `count`; return offsets and rows."""
+    offsets, rows = np.empty(count + 1, indptr.dtype), np.empty(len(indptr) - 1, indptr.dtype)
+    _core.sort_by_length(indptr, keys.astype("int32"), offsets, rows)
+    return offsets, rows
+
+
+def order_by_length(key: Callable[[Rows], Any], taken: TakenRows) -> Array | None:
+    """Return all rows in the order of a key, stably; None if it depends on more than their lengths.
+
+    Args:
+        key: function of :class:`Rows`.
+        taken: rows that a rule selects.
+    """
+    rows = len(taken.indptr) - 1
+    if taken.rows is not None or taken.longest > rows:
+        return None
+    lengths = _possible_lengths(taken.longest, rows)
+    try:
+        keys = np.asarray(key(_LengthFacts((), lengths)), "int64")  # type: ignore[arg-type]
+    except Exception:  # a key about rows, or one that fails for these, too
+        return None
+    if keys.shape != lengths.shape:
+        return None
+    least = int(keys.min())
+    count = int(keys.max()) - least + 1
+    return rows_by_length(taken.indptr, keys - least, count)[1] if count <= 4 * rows else None
+
+
+def rows_of_rules(rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros) -> list[TakenRows] | None:
+    """Return for each rule which rows it selects.
 
     Returns:
         None if a condition distinguishes nonzeros of one row, or if the rules do not partition the rows.
     """
-    lengths = nonzeros._lengths
+    every = TakenRows(nonzeros.indptr)
     if len(rules) == 1 and not rules[0].conditions:
-        return [lengths]
+        return [every]
     always: dict[int, bool] = {}
-    taken: list[Array] = []
-    times = np.zeros(len(lengths), np.uint8)
+    taken = _rows_by_conditions_on_lengths(rules, nonzeros, every, always)
+    if taken is not None:
+        return taken
+    taken = []
+    times = np.zeros(len(every.of_all), np.uint8)
     if len(rules) > np.iinfo(times.dtype).max:
         return None
+    facts = functools.partial(_RowFacts, nonzeros.shape)
     for rule in rules:
-        own = lengths
-        for condition in rule.conditions:
-            holds = _holds(condition, nonzeros, own, always)
-            if holds is None:
-                return None
-            own = np.where(holds, own, 0)
-        times += own > 0
-        taken.append(own)
-    return taken if np.array_equal(times, lengths > 0) else None
+        lengths = _left(rule, nonzeros, facts, every.lengths, always)
+        if lengths is None:
+            return None
+        rows = np.flatnonzero(lengths).astype(every.indptr.dtype)
+        times[rows] += 1
+        taken.append(TakenRows(every.indptr, rows, int(lengths.sum()) == len(nonzeros.column)))
+    return taken if np.array_equal(times, every.of_all > 0) else None
+
+
+def _rows_by_conditions_on_lengths(
+    rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros, every: TakenRows, always: dict[int, bool]
+) -> list[TakenRows] | None:
+    """:func:`rows_of_rules` by a table of lengths; None if a condition uses more, or two rules select one length."""
+    rows, nnz = len(every.of_all), len(nonzeros.column)
+    if every.longest > rows + 1024:
+        return None
+    lengths = _possible_lengths(every.longest, rows, nnz)
+    owners, most, selected = np.full(len(lengths), len(rules)), [], 0
+    facts = functools.partial(_LengthFacts, nonzeros.shape)
+    for number, rule in enumerate(rules):
+        left = _left(rule, nonzeros, facts, lengths, always)
+        if left is None:
+            return None
+        own = left.nonzero()[0]
+        owners[own] = number
+        selected += len(own)
+        most.append(int(left[own[-1]]) if len(own) else 0)
+    if np.count_nonzero(owners < len(rules)) != selected:
+        return None
+    offsets, order = rows_by_length(every.indptr, owners, len(rules) + 1)
+    *begins, end, _ = ends = offsets.tolist()
+    if every.of_all[order[end:]].any():
+        return None
+    return [
+        every.with_lengths_up_to(length, order[first:last], last - first == end)
+        for first, last, length in zip(begins, ends[1:], most, strict=False)
+    ]
+
+
+def _left(
+    rule: FormatRewriteRule,
+    nonzeros: AllNonzeros,
+    facts: Callable[[Array], Any],
+    lengths: Array,
+    always: dict[int, bool],
+) -> Array | None:
+    """Return lengths, 0 for those that the conditions of a rule do not select; None where one is about nonzeros.
+
+    Args:
+        rule: the rule.
+        nonzeros: all nonzeros.
+        facts: function from lengths to what conditions are evaluated on.
+        lengths: numbers of nonzeros, of rows or of all rows of one length.
+        always: conditions that are proved to hold for all nonzeros, or not, by their identity.
+    """
+    for condition in rule.conditions:
+        holds = _holds(condition, facts(lengths), nonzeros, always)
+        if holds is None:
+            return None
+        lengths = lengths if holds is True else lengths * holds
+    return lengths
 
 
 def _holds(
-    condition: Callable[[Nonzeros], Any], nonzeros: AllNonzeros, lengths: Array, always: dict[int, bool]
+    condition: Callable[[Nonzeros], Any], facts: Any, nonzeros: AllNonzeros, always: dict[int, bool]
 ) -> Any | None:
-    """For which rows a condition holds; None where it is about nonzeros.
-
-    Args:
-        condition: condition of a rule.
-        nonzeros: all of them.
-        lengths: number of nonzeros of each row that earlier conditions have left.
-        always: conditions that are proved to hold for all nonzeros, or not, by their identity.
-    """
+    """For which lengths a condition holds; None where it is about nonzeros."""
+    if always.get(id(condition)):
+        return True
     try:
-        holds = condition(_RowFacts(nonzeros.shape, lengths))  # type: ignore[arg-type]
+        holds = condition(facts)
     except Exception:  # a condition about nonzeros, or one that fails for these, too
         if id(condition) not in always:
-            always[id(condition)] = always_holds(condition, nonzeros)
-        return True if always[id(condition)] else None
+            if holds_for_coordinates(condition, nonzeros.shape):
+                always[id(condition)] = True
+            elif isinstance(facts, _RowFacts):
+                always[id(condition)] = always_holds(condition, nonzeros)
+        return True if always.get(id(condition)) else None
     if holds is True:
         return True
-    return holds if np.shape(holds) == np.shape(lengths) and np.asarray(holds).dtype == bool else None
+    is_of_each = isinstance(holds, np.ndarray) and holds.shape == facts.length.shape and holds.dtype == bool
+    return holds if is_of_each else None
 
 
 class TakenNonzeros(AllNonzeros):
     """The nonzeros of selected rows of a matrix, with their positions and places among all nonzeros."""
 
-    def __init__(self, whole: AllNonzeros, lengths: Array) -> None:
-        mask = np.repeat(lengths > 0, whole._lengths)
+    def __init__(self, whole: AllNonzeros, taken: TakenRows) -> None:
+        mask = np.repeat(taken.lengths > 0, whole._lengths)
         self._kept = np.flatnonzero(mask).astype(whole.column.dtype)
         super().__init__(whole.shape, [along[self._kept] for along in whole.coordinates], None)
-        self.__dict__.update(_lengths=lengths, _begins=whole._begins)
+        self.__dict__.update(_lengths=taken.lengths, _begins=whole._begins)
 
     @property
     def position(self) -> Array:  # type: ignore[override]
