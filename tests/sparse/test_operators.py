@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse
 
 import tilewright as tw
-from tilewright.sparse import Structure
+from tilewright.sparse import Structure, programs
+from tilewright.sparse.convert import LANES, to_sell
 from tilewright.timing import limit_threads
 
 KINDS = ["csr", "csc", "bsr", "coo"]
@@ -180,6 +181,22 @@ def test_sell_gives_the_bits_of_csr(dtype: str, index: str) -> None:
                 want, got = (tw.sparse.spmv(each, x) for each in (one, other))
         np.testing.assert_array_equal(got, want)
         np.testing.assert_array_equal(np.isnan(want), (dense[:, :1] != 0).any(1))
+
+
+@pytest.mark.parametrize(("dtype", "index"), TYPES)
+def test_streamed_matrices_give_the_same_bits(dtype: str, index: str) -> None:
+    """The program for matrices that are prefetched, with columns behind the last one that is prefetched, and before."""
+    streamed = tw.compile(programs.spmv_sell(LANES, dtype, index, streamed_bytes=0))
+    assert "prefetch" in streamed.inspect("tir")
+    random = np.random.default_rng(3)
+    for shape in ((7, 0), (100, 90), (33, 700)):
+        matrix = in_kind(dense_of(shape, "random"), "csr", dtype, index)
+        matrix.data = random.standard_normal(len(matrix.data)).astype(dtype)
+        x, y = random.standard_normal(shape[1]).astype(dtype), np.empty(shape[0], dtype)
+        a = tw.sparse.from_scipy(matrix)
+        sell, values = to_sell(a)
+        streamed(sell.starts, sell.indices, values, sell.lengths, sell.full, sell.order, x, y)
+        np.testing.assert_array_equal(y, tw.sparse.spmv(tw.sparse.from_scipy(matrix), x))
 
 
 def test_many_products_convert() -> None:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tilewright import ir
 from tilewright.script import tir as T
+
+#: bytes of a matrix from which on its elements are prefetched: by then, they come from memory at least in part
+STREAMED_BYTES = 8_000_000
+#: how many columns of a slice ahead: about what is under way while memory answers
+COLUMNS_AHEAD = 32
+LINE = 64
 
 
 def spmm(columns: int, dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
@@ -61,13 +69,23 @@ def spmv(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
     return spmv
 
 
-def spmv_sell(rows: int = 16, dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
+def spmv_sell(
+    rows: int = 16, dtype: str = "float32", index_dtype: str = "int32", streamed_bytes: int = STREAMED_BYTES
+) -> ir.PrimFunc:
     """Return ``spmv_sell(starts, indices, values, lengths, full, order, x, y)``: y (m) = A (m, n) in SELL times x (n).
 
     A slice is `rows` rows of similar length, which are lanes; ``order`` says which ones. Its nonzeros are columns from
     ``starts[s]`` to before ``starts[s + 1]`` of ``indices`` and ``values``, of which each lane has so many as
     ``lengths`` says: the others are padding, which takes no part. The first ``full[s]`` columns have none.
+
+    Indices and values of at least `streamed_bytes` are prefetched. The hardware prefetches streams, too, but these two
+    are mixed with loads from all over x.
     """
+
+    sizes = [np.dtype(each).itemsize for each in (index_dtype, dtype)]
+    per_line = [LINE // size for size in sizes]
+    lines = [-(-rows // each) for each in per_line]
+    streamed_columns = streamed_bytes // (rows * sum(sizes))
 
     @T.prim_func
     def spmv_sell(
@@ -102,11 +120,19 @@ def spmv_sell(rows: int = 16, dtype: str = "float32", index_dtype: str = "int32"
                     with T.block("zero"):
                         vl = T.axis.spatial(rows, lane)
                         sums[vl] = T.Cast(dtype, 0)
-                for p, lane in T.grid(F[vs], rows):
-                    with T.block("sum"):
-                        vp = T.axis.reduce(F[vs], p)
-                        vl = T.axis.spatial(rows, lane)
-                        sums[vl] += A[P[vs] + vp, vl] * X[J[P[vs] + vp, vl]]
+                for p in range(F[vs]):
+                    with T.block("ahead"):
+                        vp = T.axis.spatial(F[vs], p)
+                        T.where(total >= streamed_columns and P[vs] + p + COLUMNS_AHEAD < total)
+                        for line in range(lines[0]):
+                            T.prefetch(J[P[vs] + vp + COLUMNS_AHEAD, line * per_line[0] : line * per_line[0] + 1])
+                        for line in range(lines[1]):
+                            T.prefetch(A[P[vs] + vp + COLUMNS_AHEAD, line * per_line[1] : line * per_line[1] + 1])
+                    for lane in range(rows):
+                        with T.block("sum"):
+                            vp = T.axis.reduce(F[vs], p)
+                            vl = T.axis.spatial(rows, lane)
+                            sums[vl] += A[P[vs] + vp, vl] * X[J[P[vs] + vp, vl]]
                 for p, lane in T.grid(P[vs + 1] - P[vs] - F[vs], rows):
                     with T.block("masked_sum"):
                         vp = T.axis.reduce(P[vs + 1] - P[vs] - F[vs], p)
