@@ -14,8 +14,9 @@ from tilewright.sparse.array_kernels import gather_kernel
 from tilewright.sparse.array_memory import kept_array_memory
 from tilewright.sparse.by_nonzeros import MANY_NONZEROS
 from tilewright.sparse.conversion import convert_structure
-from tilewright.sparse.fill import NotByRows, by_rows_of
+from tilewright.sparse.fill import NotByRows, _filling_groups, by_rows_of
 from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
+from tilewright.timing import limit_threads
 
 M, N = 37, 50
 
@@ -195,6 +196,34 @@ def test_rules_for_some_rows_leave_those_of_others_out(name: str, monkeypatch: A
             expected = convert_structure(rules, (M, N), coordinates).parts
         for part, same in zip(parts, expected, strict=True):
             np.testing.assert_array_equal(part.source, same.source)
+
+
+@pytest.mark.parametrize("name", ["ell", "padded_csr", "sell", "hyb", "coo"])
+def test_threads_fill_groups_of_their_own(name: str) -> None:
+    """Rows of any length, so that threads are in different groups at any time."""
+    m, n = 60_000, 64
+    mask = np.random.default_rng(9).random((m, n)) < np.random.default_rng(10).random((m, 1)) ** 8
+    coordinates = tuple(along.astype("int32") for along in np.nonzero(mask))
+    rules = getattr(formats, name)(m, n, *{"ell": (n,), "padded_csr": (4,), "hyb": (1, 3)}.get(name, ()))
+    with limit_threads(1):
+        expected = convert_structure(rules, (m, n), coordinates).parts
+    for _ in range(3):
+        with limit_threads(2):
+            parts = convert_structure(rules, (m, n), coordinates).parts
+        for part, same in zip(parts, expected, strict=True):
+            np.testing.assert_array_equal(part.source, same.source)
+            for axis, also in zip(part.axes.values(), same.axes.values(), strict=True):
+                np.testing.assert_array_equal(axis.indices, also.indices)
+                np.testing.assert_array_equal(axis.indptr, also.indptr)
+
+
+def test_threads_have_buffers_of_their_own() -> None:
+    """Buffers of a group are allocated in the loop that threads share."""
+    by_rows = by_rows_of(RULES["sell"][0], (M, N))
+    lines = _filling_groups(by_rows, by_rows.lanes, "int32", True).script().splitlines()
+    (loop,) = (number for number, line in enumerate(lines) if "T.parallel" in line)
+    allocated = [number for number, line in enumerate(lines) if "T.alloc_buffer" in line]
+    assert allocated and min(allocated) > loop
 
 
 def test_conditions_and_keys_about_arrays_over_rows() -> None:

@@ -595,41 +595,44 @@ def _filling_groups(by_rows: ByRows, lanes: int, dtype: str, is_ordered: bool) -
                                         (v + 1) * LANES + e < length, J[begin + (v + 1) * LANES + e], 0
                                     )
             else:
-                begins = T.alloc_buffer((lanes,), dtype, scope="local")
-                lengths = T.alloc_buffer((lanes,), dtype, scope="local")
-                full = T.alloc_buffer((1,), dtype, scope="local")
-                if g * lanes + lanes <= visited_of(taken, ends):
-                    for e in T.vectorized(lanes):
-                        begins[e] = P[row_of(Q, g * lanes + e)]
-                        lengths[e] = P[row_of(Q, g * lanes + e) + 1] - begins[e]
-                else:
-                    for e in T.vectorized(lanes):
-                        begins[e] = T.if_then_else(
-                            g * lanes + e < visited_of(taken, ends), P[row_of(Q, g * lanes + e)], 0
-                        )
-                        lengths[e] = T.if_then_else(
-                            g * lanes + e < visited_of(taken, ends),
-                            P[row_of(Q, g * lanes + e) + 1] - P[row_of(Q, g * lanes + e)],
-                            0,
-                        )
-                # Places that no row pads are loaded without a mask: scalar loads are faster than a gather.
-                full[0] = lengths[0]
-                for e in range(lanes - 1):
-                    full[0] = T.min(full[0], lengths[e + 1])
-                for p in range(full[0]):
-                    for e in T.vectorized(lanes):
-                        source_of[base + p * lanes + e] = begins[e] + p
-                        if stores_column:
-                            column_of[base + p * lanes + e] = J[begins[e] + p]
-                for p in range(count // lanes - full[0]):
-                    for e in T.vectorized(lanes):
-                        source_of[base + (full[0] + p) * lanes + e] = T.Select(
-                            full[0] + p < lengths[e], begins[e] + full[0] + p, -1
-                        )
-                        if stores_column:
-                            column_of[base + (full[0] + p) * lanes + e] = T.if_then_else(
-                                full[0] + p < lengths[e], J[begins[e] + full[0] + p], 0
+                # In a block, so that each thread has its own buffers.
+                with T.block("group"):
+                    vg = T.axis.spatial(groups, g)
+                    begins = T.alloc_buffer((lanes,), dtype, scope="local")
+                    lengths = T.alloc_buffer((lanes,), dtype, scope="local")
+                    full = T.alloc_buffer((1,), dtype, scope="local")
+                    if vg * lanes + lanes <= visited_of(taken, ends):
+                        for e in T.vectorized(lanes):
+                            begins[e] = P[row_of(Q, vg * lanes + e)]
+                            lengths[e] = P[row_of(Q, vg * lanes + e) + 1] - begins[e]
+                    else:
+                        for e in T.vectorized(lanes):
+                            begins[e] = T.if_then_else(
+                                vg * lanes + e < visited_of(taken, ends), P[row_of(Q, vg * lanes + e)], 0
                             )
+                            lengths[e] = T.if_then_else(
+                                vg * lanes + e < visited_of(taken, ends),
+                                P[row_of(Q, vg * lanes + e) + 1] - P[row_of(Q, vg * lanes + e)],
+                                0,
+                            )
+                    # Places that no row pads are loaded without a mask: scalar loads are faster than a gather.
+                    full[0] = lengths[0]
+                    for e in range(lanes - 1):
+                        full[0] = T.min(full[0], lengths[e + 1])
+                    for p in range(full[0]):
+                        for e in T.vectorized(lanes):
+                            source_of[base + p * lanes + e] = begins[e] + p
+                            if stores_column:
+                                column_of[base + p * lanes + e] = J[begins[e] + p]
+                    for p in range(count // lanes - full[0]):
+                        for e in T.vectorized(lanes):
+                            source_of[base + (full[0] + p) * lanes + e] = T.Select(
+                                full[0] + p < lengths[e], begins[e] + full[0] + p, -1
+                            )
+                            if stores_column:
+                                column_of[base + (full[0] + p) * lanes + e] = T.if_then_else(
+                                    full[0] + p < lengths[e], J[begins[e] + full[0] + p], 0
+                                )
 
     return fill_groups
 
