@@ -595,8 +595,7 @@ def _filling_groups(by_rows: ByRows, lanes: int, dtype: str, is_ordered: bool) -
                                         (v + 1) * LANES + e < length, J[begin + (v + 1) * LANES + e], 0
                                     )
             else:
-                # In a block, so that each thread has its own buffers.
-                with T.block("group"):
+                with T.block("group"):  # in which each thread has its own buffers
                     vg = T.axis.spatial(groups, g)
                     begins = T.alloc_buffer((lanes,), dtype, scope="local")
                     lengths = T.alloc_buffer((lanes,), dtype, scope="local")
