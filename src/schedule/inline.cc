@@ -218,7 +218,7 @@ Status check_wraps_nowhere(const Place& producer, const Assignment& made, int co
                 "declare what the data are, T.assume_buffer_domain(I, [0, n]), or move the block with compute_at()");
 }
 
-Ref<Block> with_reads_of_indices(Block block) {
+Ref<Block> with_reads_of_indices(Block block, SpanId span) {
   bool found = false;
   auto look = [&](const std::vector<Ref<BufferRegion>>& regions) {
     for (const Ref<BufferRegion>& region : regions) {
@@ -227,7 +227,7 @@ Ref<Block> with_reads_of_indices(Block block) {
   };
   look(block.reads);
   look(block.writes);
-  return found ? with_found_reads(std::move(block), {}) : make<Block>(std::move(block));
+  return found ? with_found_reads(std::move(block), span) : make<Block>(std::move(block), span);
 }
 
 Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore* part) {

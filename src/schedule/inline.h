@@ -46,8 +46,8 @@ std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block)
 /// data wrap around on overflow, but index arithmetic must not overflow (docs/meaning.md).
 Status check_wraps_nowhere(const Place& producer, const Assignment& made, int consumer, const char* code);
 
-/// The copying block, where data selects what is copied: that data is read too.
-Ref<Block> with_reads_of_indices(Block block);
+/// The block, where data selects the elements of its regions: that data is read too.
+Ref<Block> with_reads_of_indices(Block block, SpanId span = {});
 /// The block with its declared reads as its body has them now; those behind pointers stay as declared. `part`: of a
 /// store whose value has come into that of this block as it is, and which is not looked through again.
 Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore* part = nullptr);

@@ -20,6 +20,7 @@ from fuzz.data_steps import balance, prefetch_at, prefetch_indirect
 from fuzz.layouts import LAYOUTS, ORDERS
 from fuzz.lowered_steps import horizontal_fuse, lift_loop, reverse_cache_read, reverse_cache_write
 from tilewright import ir
+from tilewright.heuristics.cpu import schedule_for_cpu
 
 #: In place of the code of a refusal: the step was not attempted.
 IMPOSSIBLE = "nothing to choose"
@@ -670,7 +671,7 @@ def set_axis_separator(d: Dice) -> None:
 def by_rules(d: Dice) -> None:
     """All that the compiler does to a program that nobody has scheduled; never refused."""
     before, targets = d.sch.mod, ["native", "llvm -mcpu=haswell -num-cores=4", "llvm -mcpu=skylake-avx512"]
-    tw.heuristics.cpu.schedule_for_cpu(d.sch, tw.Target(d.take(targets)), best=d.chance(0.5))
+    schedule_for_cpu(d.sch, tw.Target(d.take(targets)), best=d.chance(0.5))
     if d.sch.mod.same_as(before):
         raise Impossible
     for block in d.sch.get_child_blocks(d.sch.get_block("root")):  # zero times an infinity is kept, here

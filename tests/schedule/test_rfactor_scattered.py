@@ -166,3 +166,25 @@ def main(R: T.Buffer((8,), "int32"), A: T.Buffer((8,)), B: T.Buffer((5,))):
         check_refused(program, factor("sum", 0, 0), "rfactor/P8")
     else:
         check(program, factor("sum", 0, 0))
+
+
+def test_an_element_that_data_selects_accumulates():
+    source = """@T.prim_func
+def main(A: T.Buffer((4, 6), "int32"), I: T.Buffer((4,), "int32"), B: T.Buffer((4, 3), "int32")):
+    for i, p in T.grid(4, 6):
+        with T.block("B"):
+            vi, vp = T.axis.remap("SR", [i, p])
+            B[vi, I[vi] % 3] = B[vi, I[vi] % 3] + A[vi, vp]
+"""
+    rng = np.random.default_rng(0)
+    a, at, b = (rng.integers(0, 9, shape).astype("int32") for shape in ((4, 6), 4, (4, 3)))
+    want = b.copy()
+    want[np.arange(4), at % 3] += a.sum(1)
+    transform = lambda sch: sch.rfactor(sch.split(sch.get_loops("B")[1], [2, 3])[0], 0)  # noqa: E731
+    for target in ("interpreter", "llvm"):
+        sch = tw.Schedule(tw.script.from_source(source))
+        transform(sch)
+        got = b.copy()
+        tw.compile(sch, target=target, schedule="as written")(a, at, got)
+        np.testing.assert_array_equal(got, want)
+    check(tw.script.from_source(source), transform)  # the index is among the reads of each block

@@ -10,6 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright import _core, ir
 from tilewright import meta_schedule as ms
+from tilewright.heuristics.cpu import schedule_for_cpu
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 
@@ -449,7 +450,7 @@ def test_cpu_rules_go_by_the_target_and_the_sizes(monkeypatch: pytest.MonkeyPatc
         target = f"llvm -mcpu={cpu} -num-cores=1"
         (made,) = ms.TuneContext(product, target=target, space_generator="cpu-rules").generate_design_space()
         reference = tw.Schedule(product)
-        tw.heuristics.cpu.schedule_for_cpu(reference, tw.Target(target), best=True)
+        schedule_for_cpu(reference, tw.Target(target), best=True)
         assert tw.ir.structural_equal(made.mod["main"].body, reference.mod["main"].body)
         lanes[cpu] = made.mod.script()
     assert lanes["haswell"] != lanes["skylake-avx512"]

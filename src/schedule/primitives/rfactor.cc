@@ -69,6 +69,7 @@
 #include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/inits.h"
+#include "schedule/inline.h"
 #include "schedule/kept_shape.h"
 #include "schedule/redeclare.h"
 #include "schedule/relocate.h"
@@ -209,7 +210,7 @@ class Factoring {
     block.body = analysis::store_all(partial_, reducer_.starts, indices);
     Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
                                     .predicate = substitute(of_elements(), loop_vars),
-                                    .block = make<Block>(std::move(block), realize_.block.span())});
+                                    .block = with_reads_of_indices(std::move(block), realize_.block.span())});
     return in_copied_loops(chain_, loop_vars, std::move(nest), true);
   }
 
@@ -249,7 +250,7 @@ class Factoring {
     Expr condition = chain_.accumulates ? of_elements() : logical_and(left_of(realize_.predicate), has_steps());
     Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
                                     .predicate = std::move(condition),
-                                    .block = make<Block>(std::move(block), realize_.block.span())},
+                                    .block = with_reads_of_indices(std::move(block), realize_.block.span())},
                                    chain_.block.node().span());
     for (size_t i = chain_.loops.size(); i-- > chain_.top;) {
       if (chain_.is_factored_out(i)) continue;
