@@ -234,7 +234,7 @@ void Engine::learn(const Expr& condition, bool value) {
   if (const Not* e = condition.as<Not>()) return learn(e->a, !value);
   if (is_call_to(condition, Intrinsic::k_likely)) return learn(Expr(condition.as<Call>()->args[0]), value);
   if (condition.is<IntImm>() || condition.dtype().is_vector() || wraps(condition)) return;
-  truths_.push_back({truth_key(condition), value});
+  truths_.push_back({fp(condition), value});
   auto order = [&](const Expr& a, const Expr& b, bool or_equal) {
     if (!is_index(a.dtype()) || may_wrap(a) || may_wrap(b)) return;
     // value: a <(=) b; otherwise b <(=) a with the opposite strictness.

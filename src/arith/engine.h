@@ -105,8 +105,6 @@ class Engine {
   void learn_nonzero(const Linear& linear);
   void learn_residue(const Expr& a, const Expr& b);
   ConstIntBound known(Fingerprint terms) const;
-  /// Of a condition that is known to hold or not: arithmetic of data wraps, so that a + b < c does not say a < c - b.
-  Fingerprint truth_key(const Expr& e) { return reads_data(e) ? value_fingerprints_(e) : fingerprints_(e); }
   std::optional<bool> known_truth(Fingerprint condition) const;
   /// Returns null for a variable without facts.
   const VarInfo* info(const NodeBase* var) const;

@@ -66,7 +66,7 @@ Expr Engine::simplify(const Expr& e) {
 /// A condition that the context settles.
 Expr Engine::decided(const Expr& e) {
   if (truths_.empty() || !e.dtype().is_bool() || e.dtype().is_vector() || e.is<IntImm>() || wraps(e)) return e;
-  auto truth = known_truth(truth_key(e));
+  auto truth = known_truth(fp(e));
   return truth ? Expr(bool_imm(*truth)) : e;
 }
 
