@@ -229,8 +229,6 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
   annotations(func.attrs, where);
   NodeRef symbol = func.attrs.get("global_symbol");
   if (symbol.defined() && !symbol.is<StringImm>()) fail("verify/function", "global_symbol is not a string", where);
-  if (symbol.is<StringImm>() && symbol.as<StringImm>()->value.empty())
-    fail("verify/function", "global_symbol is empty", where);
   size_t known_sizes = sizes_.size();
   for (const Ref<Var>& param : func.params) define(param, where);
   for (const auto& [param, buffer] : func.buffer_map) {
