@@ -10,8 +10,9 @@ bounds the curve. A candidate takes --seconds to measure (0.5 by default) and --
 one real measurement. The rates at which this machine samples and builds candidates are printed first.
 
 The second command compares one real worker on this machine, which measures and builds, with a search without a cluster:
-candidates per second of a product of matrices, alternately, with a seed for each pair. Its size is such that a call
-takes --call milliseconds (3 by default) at this machine's peak rate for one thread.
+candidates per second of a product of matrices, alternately, with a seed for each pair, and the processor time of all
+processes for each candidate, which other programs disturb less. Its size is such that a call takes --call milliseconds
+(3 by default) at this machine's peak rate for one thread. --separate starts two workers: one measures, one builds.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import collections
+import contextlib
 import functools
 import json
 import os
@@ -50,21 +52,28 @@ def simulated(result: bytes, seconds: float, build_seconds: float) -> None:
     """Puts tasks that sleep in the place of those that build and measure."""
     turns: dict[str, processors.Turns] = collections.defaultdict(processors.Turns)
 
-    def build(specification: bytes, module: bytes, options: bytes) -> bytes:
+    def build(specification: bytes, modules: list[bytes], options: list[bytes]) -> bytes:
         run = tasks._Run(unpack(specification))
         run.begins()
-        time.sleep(build_seconds)
-        run.lap("building")
-        return pack({"result": result, "object": module, "times": run.times, "worker": run._worker.address})
+        built = []
+        for module in modules:
+            time.sleep(build_seconds)
+            run.lap("building")
+            built.append({"result": result, "object": module, "times": run.take_times()})
+        return pack({"built": built, "worker": run._worker.address})
 
-    def measure(specification: bytes, program: bytes, reference: bytes, built: bytes, incumbent: bytes) -> bytes:
-        run = tasks._Run(unpack(specification))
+    def measure(
+        specification: bytes, program: bytes, reference: bytes, chunks: list[bytes], incumbent: bytes | None
+    ) -> bytes:
+        run, answers = tasks._Run(unpack(specification)), []
         with turns[run._worker.address].turn(1, run.wanted):
             run.begins()
-            time.sleep(seconds)
-            run.lap("measuring")
-        answer = {"times": run.times, "host": labels.host_text(), "result": result}
-        return pack(answer if built else answer | {"reference": result, "outputs": [b""]})
+            for _ in unpack(specification)["candidates"]:
+                time.sleep(seconds)
+                run.lap("measuring")
+                answers.append({"times": run.take_times(), "result": result})
+        answer = {"answers": answers, "host": labels.host_text(), "worker": run._worker.address}
+        return pack(answer if answers else answer | {"reference": result, "outputs": [b""]})
 
     for task in (build, measure):
         task.__module__, task.__qualname__ = tasks.__name__, task.__name__
@@ -209,8 +218,15 @@ def simulate(workers: int, candidates: int, seconds: float, build: float) -> dic
             process.wait()
 
 
-def against(pairs: int, call: float, trials: int = 192) -> None:
-    """Prints candidates per second with a worker on this machine, and without a cluster."""
+def against(pairs: int, call: float, *, separate: bool, trials: int = 192) -> None:
+    """Prints candidates per second with a worker on this machine, and without a cluster.
+
+    Args:
+        pairs: number of searches of each kind.
+        call: seconds of a call.
+        separate: whether one worker measures, and another one builds.
+        trials: candidates of a search.
+    """
     size = 64 * max(1, round((call * machine.roofs(1).peaks["float32"] / 2) ** (1 / 3) / 64))
     print(f"a product of {size} cubed", flush=True)
     program = workloads.matmul(size, size, size)
@@ -218,22 +234,31 @@ def against(pairs: int, call: float, trials: int = 192) -> None:
     try:
         assert processes[0].stdout is not None
         address = processes[0].stdout.readline().strip()
-        command = [sys.executable, "-m", "tilewright", "worker", address, "--measure", "1", "--build", "1"]
-        processes.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
-        assert processes[1].stderr is not None
-        while "works as" not in processes[1].stderr.readline():
-            pass
+        for measure, build in ((1, 0), (0, 1)) if separate else ((1, 1),):
+            command = [sys.executable, "-m", "tilewright", "worker", address]
+            command += ["--measure", str(measure), "--build", str(build)]
+            processes.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+            errors = processes[-1].stderr
+            assert errors is not None
+            while "works as" not in errors.readline():
+                pass
         ratios = []
         session_of_search.roofline_bound = lambda *_: 0.0  # only searches on this machine end at its roofline
         warnings.simplefilter("ignore", tw.PerformanceWarning)  # of a host that drifts: it compares with itself
         for seed in range(pairs):
             asked = {"trials": trials, "seed": seed, "batch": 8, "progress": None, "database": "memory"}
-            rates = {}
+            rates, spent = {}, {}
             for where in (None, address) if seed % 2 else (address, None):
+                before = family_seconds()
                 result = tw.tune(program, cluster=where, **asked)
                 rates[where] = result.progress.rate
+                spent[where] = (family_seconds() - before) / result.progress.trials
             ratios.append(rates[address] / rates[None])
-            print(f"seed {seed}: {rates[None]:.1f} candidates/s, on the cluster {rates[address]:.1f}", flush=True)
+            print(
+                f"seed {seed}: {rates[None]:.1f} candidates/s, on the cluster {rates[address]:.1f}; processor time of "
+                f"a candidate {1e3 * spent[None]:.1f} ms, on the cluster {1e3 * spent[address]:.1f} ms",
+                flush=True,
+            )
         ratios.sort()
         print(f"ratio: median {ratios[len(ratios) // 2]:.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f}")
     finally:
@@ -249,6 +274,23 @@ def processor_seconds(process: subprocess.Popen[str]) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def family_seconds() -> float:
+    """Return the processor time of this process and all processes below it, also of those that have ended."""
+    seconds, parents = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            fields = path.read_text().rpartition(")")[2].split()
+            parents[int(path.parent.name)] = int(fields[1])
+            seconds[int(path.parent.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+    def is_ours(process: int) -> bool:
+        while process not in (0, os.getpid()):
+            process = parents.get(process, 0)
+        return process != 0
+
+    return sum(spent for process, spent in seconds.items() if is_ours(process))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", help=argparse.SUPPRESS)
@@ -257,6 +299,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.5, help="that a candidate is measured")
     parser.add_argument("--build", type=float, default=0.05, help="seconds of a build")
     parser.add_argument("--against", type=int, metavar="PAIRS", help="compare with searches without a cluster")
+    parser.add_argument("--separate", action="store_true", help="one worker measures, and another one builds")
     parser.add_argument("--call", type=float, default=3.0, help="milliseconds of a call of its kernels")
     options = parser.parse_args()
     match options.part:
@@ -268,7 +311,7 @@ def main() -> None:
         case ["session", address, workers, candidates]:
             print(json.dumps(session(address, int(workers), int(candidates), options.seconds)))
         case _ if options.against:
-            against(options.against, 1e-3 * options.call)
+            against(options.against, 1e-3 * options.call, separate=options.separate)
         case _:
             rates()
             for workers in options.workers:

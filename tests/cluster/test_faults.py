@@ -111,27 +111,27 @@ def test_objects_that_a_stopped_worker_holds_are_built_elsewhere(
     until(lambda: machines.logs[0].read_text().count("works as") == 2)
 
 
-#: The first candidate that is built anywhere ends each worker that builds it, before the worker reports that it began;
-#: four workers at most, as a later candidate may be the same program.
+#: The first candidate that is built anywhere ends each worker that builds it, alone or in a chunk, before the worker
+#: reports that it began; four workers at most, as a later candidate may be the same program.
 KILLER = """
 import fcntl, hashlib, os, tempfile
 from pathlib import Path
 from tilewright.cluster import tasks
 from tilewright.cluster.messages import unpack
 build = tasks.build
-def wrapped(specification, module, options):
+def wrapped(specification, modules, options):
     if unpack(specification)["job"].endswith("-0"):  # the reference is given first, and may begin later than others
-        return build(specification, module, options)
-    name, file = hashlib.sha256(module).hexdigest(), Path(tempfile.gettempdir()) / "builds"
+        return build(specification, modules, options)
+    found, file = [hashlib.sha256(module).hexdigest() for module in modules], Path(tempfile.gettempdir()) / "builds"
     with file.open("a+") as known:
         fcntl.flock(known, fcntl.LOCK_EX)
         known.seek(0)
         names = known.read().split()
-        if len(names) < 4 and names in ([], [name] * len(names)):
-            known.write(name + "\\n")
+        if len(names) < 4 and (not names or names[0] in found):
+            known.write((names or found)[0] + "\\n")
             known.flush()
             os._exit(1)
-    return build(specification, module, options)
+    return build(specification, modules, options)
 wrapped.__module__, wrapped.__qualname__ = tasks.__name__, "build"
 tasks.build = wrapped
 """

@@ -7,6 +7,7 @@ import threading
 import time
 import types
 import warnings
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import tilewright as tw
 from tilewright import _core
 from tilewright.cluster import measurer
 from tilewright.cluster.connection import WorkerFacts
+from tilewright.cluster.job import Build
 from tilewright.cluster.measurer import ClusterMeasurer
 from tilewright.cluster.pump import Pump
 from tilewright.meta_schedule import cluster_pipeline
@@ -46,14 +48,20 @@ def measuring(cluster: Any, extent: str = "full") -> ClusterMeasurer:
     return ClusterMeasurer(cluster, program, "llvm", outputs, 1, dict, lambda outputs: (extent, {}))
 
 
-def running(session: ClusterMeasurer, number: int, worker: str) -> Any:
-    """The task of a candidate has begun there."""
-    job = session._jobs[number]
-    session._waiting.clear()
-    job.name = f"task-{number}-{worker}"
-    session._by_name[job.name] = job
-    session._take_event(("began", job.name, worker))
-    return job
+def given(session: ClusterMeasurer, *numbers: int, what: str = "build") -> Any:
+    """Give candidates to Dask as one task."""
+    jobs = [session._jobs[number] for number in numbers]
+    session._waiting = deque(job for job in session._waiting if job not in jobs)
+    chunk = session._begin_task(what, jobs)
+    chunk.future = types.SimpleNamespace(status="pending", cancel=lambda: None)
+    return chunk
+
+
+def running(session: ClusterMeasurer, number: int, worker: str, *others: int, what: str = "build") -> Any:
+    """The task of candidates has begun there; return the first candidate."""
+    chunk = session._jobs[number].chunk or given(session, number, *others, what=what)
+    session._take_event(("began", chunk.name, worker))
+    return chunk.jobs[0]
 
 
 def test_a_candidate_that_two_workers_are_lost_with_is_a_failure() -> None:
@@ -74,14 +82,14 @@ def test_a_silent_worker_is_given_up_at_the_deadline_of_its_task(monkeypatch: py
     session = measuring(made_up())
     session.submit(7, b"module", b"options", "main")
     job = running(session, 7, "silent")
-    assert job.deadline < float("inf")
-    late = job.name
-    job.deadline = 0.0
+    late = job.chunk
+    assert late.deadline < float("inf")
+    late.deadline = 0.0
     monkeypatch.setattr(measurer, "_LOOK", 0.0)
     session.poll(0.0)
     assert job in session._waiting and job.lost == ["silent"]
     # What it answers later is not heard.
-    session._take_event(("ended", job, late, "finished", {"result": b"anything"}, ""))
+    session._take_event(("ended", late, "finished", {"answers": [{"result": b"anything"}]}, ""))
     assert session.poll(0.0) == []
 
 
@@ -98,7 +106,7 @@ def test_a_task_that_is_late_on_a_worker_that_works(monkeypatch: pytest.MonkeyPa
     session._take_event(("removed", "other", []))
     for number in range(3):
         job = running(session, 7, "busy")
-        job.deadline = 0.0
+        job.chunk.deadline = 0.0
         found = session.poll(0.0)
         assert job.lost == ["other"] and job.late == ["busy"] * (number + 1)
         assert bool(found) == (number == 2)
@@ -158,6 +166,7 @@ def test_errors_of_ratios_are_not_carried_on() -> None:
     for number in range(20):
         session.submit(number, b"module", b"options", "main")
         job = session._jobs[number]
+        job.build = Build(None, number)
         job.compared_with = session._incumbent[1] if session._incumbent else 0.0
         reference = session.states.reference("busy", facts["incumbent_seconds"], job.compared_with)
         session._consider(job, facts, "busy", reference)
@@ -174,6 +183,7 @@ def test_errors_of_ratios_are_not_carried_on() -> None:
 def test_the_best_of_an_earlier_session_counts_as_it_did() -> None:
     session = measuring(made_up())
     session.submit(0, b"module", b"options", "main", known_seconds=2e-3)
+    session._jobs[0].build = Build(None, 0)
     session._consider(session._jobs[0], {"median": 1e-3, "incumbent_seconds": 0.0}, "faster now", 0.0)
     assert session._incumbent is not None and session._incumbent[1] == 2e-3
     assert session.states.factor("faster now") == 2.0
@@ -183,23 +193,20 @@ def test_a_candidate_that_ends_workers_before_it_reports_its_start_is_a_failure(
     session = measuring(made_up())
     for number in range(3):
         session.submit(number, b"module", b"options", "main")
-        job = session._jobs[number]
-        job.name, job.since = f"task-{number}", float(number)
-        session._by_name[job.name] = job
-    session._waiting.clear()
+        given(session, number).since = float(number)
     # A worker builds one at a time, in the order in which tasks were given: the others were only queued there.
     for worker in ("first", "second"):
-        session._take_event(("removed", worker, ["task-2", "task-0", "task-1", "task of another session"]))
+        session._take_event(("removed", worker, ["build-2", "build-0", "build-1", "task of another session"]))
     ((number, result, *_),) = session.poll(0.0)
     assert (number, _core.measured_facts(result)["code"]) == (0, "cluster/lost-workers")
     assert [session._jobs[each].lost for each in (1, 2)] == [[], []]
     # A task that has begun there may have ended: the next one may have run.
-    session._take_event(("began", "task-2", "third"))
-    session._take_event(("removed", "third", ["task-1", "task-2"]))
+    session._take_event(("began", "build-2", "third"))
+    session._take_event(("removed", "third", ["build-1", "build-2"]))
     assert session._jobs[1].lost == [] and session._jobs[2].lost == ["third"]
     assert session._jobs[1].likely_lost == ["third"] and sorted(session._jobs) == [1, 2]
     # With a loss that is certain, it has killed two.
-    session._take_event(("removed", "fourth", ["task-1"]))
+    session._take_event(("removed", "fourth", ["build-1"]))
     assert sorted(session._jobs) == [2]
 
 
@@ -207,11 +214,11 @@ def test_tasks_that_only_lost_workers_may_run_are_given_again(monkeypatch: pytes
     monkeypatch.setattr(measurer, "_LOOK", 0.0)
     session = measuring(made_up())
     session.submit(7, b"module", b"options", "main")
-    job = session._waiting.popleft()
-    job.name, job.allowed = "task", frozenset({"gone"})
-    session._by_name["task"] = job
+    chunk = given(session, 7)
+    chunk.allowed = frozenset({"gone"})
     session.poll(0.0)
-    assert list(session._waiting) == [job] and not job.allowed and job.lost == []
+    (job,) = session._waiting
+    assert job.number == 7 and job.lost == [] and not session._chunks
 
 
 def test_a_defect_on_the_thread_of_the_pump_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,12 +297,15 @@ def test_programs_with_large_inputs_are_sent_once_and_without_a_warning(recwarn:
 
     cluster.client = types.SimpleNamespace(submit=submit, map=lambda *_, key, **how: [submit(*_) for _ in key])
     session = measuring(cluster)
+    session._judged, session._reference = True, Build(None, 0)
+    session._incumbent = Build(None, 0), 1.0
     there = [WorkerFacts("tcp://1", "name", "host", "llvm", "versions", 1, 0, 0.0)]
     for number in range(2):
         session.submit(number, b"module", b"options", "main")
-        session._name_task(session._jobs[number], "measure")
-        session._submit_runs([session._jobs[number]], there)
-    assert [session._program in arguments for arguments in sent].count(True) == 1
+        session._built.append(session._waiting.pop())
+        session._submit_runs(there)
+    assert [session._submission._program in arguments for arguments in sent].count(True) == 1
+    assert len(sent) == 3
     assert not recwarn.list
 
 
@@ -316,14 +326,15 @@ class References:
         self.session = measuring(cluster, extent)
         self.session._submit_tasks = lambda: None  # type: ignore[method-assign]
         self.session.submit(REFERENCE, b"module", b"options", "main", reference=True)
-        self.job = running(self.session, REFERENCE, "")
+        self.job = running(self.session, REFERENCE, "", what="reference")
 
     def answers(self, worker: str, value: float) -> list[tuple[Any, ...]]:
         """The reference has run on a worker, which is one that it may run on."""
         assert worker not in self.job.avoid
         answer = {"reference": b"ok", "outputs": [np.float32([value]).tobytes()], "times": {}, "host": worker}
         self.session.states.heard(worker, self.session._cluster.workers())
-        self.session._take_answer(self.job, worker, answer)
+        chunk = self.job.chunk or given(self.session, REFERENCE, what="reference")
+        self.session._take_answer(chunk, worker, answer)
         return self.session.poll(0.0)
 
     @property
@@ -350,9 +361,9 @@ def test_one_of_three_workers_that_is_wrong_is_found(monkeypatch: pytest.MonkeyP
         if found:
             # The first two agree: the last one is found when it answers its first candidate.
             these.session.submit(0, b"module", b"options", "main")
-            other = running(these.session, 0, "c")
+            other = running(these.session, 0, "c", what="measure")
             wrong = [np.float32([values[2]]).tobytes()]
-            these.session._take_answer(other, "c", {"result": b"ok", "outputs": wrong, "times": {}})
+            these.session._take_answer(other.chunk, "c", {"answers": [{"result": b"ok"}], "outputs": wrong})
         else:
             found = these.answers("c", values[2])
     assert [each[0] for each in found] == [REFERENCE]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -80,6 +82,89 @@ def test_a_measurement_comes_before_later_builds() -> None:
     later.join(60)
     assert sorted(order) == ["build", "measure"]
     assert order[0] == "measure"
+
+
+def test_processors_of_kernels_are_spare_while_nothing_is_measured() -> None:
+    measure, _, exclusive = _core.plan_processors(1)
+    if exclusive:
+        pytest.skip("one processor: nothing is left")
+    before = os.sched_getaffinity(0)
+    with processors.spare(1) as free:
+        assert free and os.sched_getaffinity(0) == set(measure)
+        with processors.spare(1) as again:
+            assert not again
+        with pytest.raises(ResourceError), processors.measuring(1, 1, hasty()):
+            pass
+        with processors.building(1, hasty()):
+            pass
+    assert os.sched_getaffinity(0) == before
+    with processors.measuring(1, 1, patient()), processors.spare(1) as free:
+        assert not free
+    with processors.spare(len(before)) as free:  # where kernels use all processors, builds take turns with them
+        assert not free
+
+
+def test_processors_that_a_measurement_waits_for_are_not_spare() -> None:
+    measure, _, exclusive = _core.plan_processors(1)
+    if exclusive:
+        pytest.skip("one processor: nothing is left")
+    measured = threading.Event()
+
+    def take() -> None:
+        with processors.measuring(1, 1, patient()):
+            measured.set()
+
+    waiting = threading.Thread(target=take)
+    with processors.spare(1) as free:
+        assert free
+        waiting.start()
+        while not _is_locked(f"processor-{measure[0]}"):
+            time.sleep(0.001)
+    while not measured.is_set():
+        with processors.spare(1) as free:
+            assert not free or measured.is_set()
+    waiting.join(60)
+
+
+#: A worker of the same host, which is a guest until it is killed.
+_GUEST = """
+import sys, time
+from tilewright.cluster import processors
+with processors.spare(1) as free:
+    print(free, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_measurement_waits_for_a_guest_unless_that_is_stopped() -> None:
+    if _core.plan_processors(1)[2]:
+        pytest.skip("one processor: nothing is left")
+    guest = subprocess.Popen([sys.executable, "-c", _GUEST], stdout=subprocess.PIPE, text=True)
+    try:
+        assert guest.stdout is not None and guest.stdout.readline() == "True\n"
+        with pytest.raises(ResourceError), processors.measuring(1, 1, hasty()):
+            pass
+        os.kill(guest.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, guest.pid, os.WSTOPPED)
+        with processors.measuring(1, 1, hasty()):
+            pass
+        os.kill(guest.pid, signal.SIGCONT)
+        os.waitid(os.P_PID, guest.pid, os.WCONTINUED)
+        with pytest.raises(ResourceError), processors.measuring(1, 1, hasty()):
+            pass
+    finally:
+        guest.kill()
+        guest.wait()
+    with processors.measuring(1, 1, hasty()):
+        pass
+
+
+def _is_locked(name: str) -> bool:
+    file = processors._open(name)
+    try:
+        return not processors._try(file, fcntl.LOCK_SH)
+    finally:
+        os.close(file)
 
 
 def test_a_canceled_task_does_not_wait() -> None:

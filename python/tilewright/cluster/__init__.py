@@ -7,9 +7,12 @@
 | `worker` | ``tilewright worker``: Dask's worker with labels and resources |
 | `processors` | who of the workers of a host may use its processors now |
 | `tasks` | what runs on a worker: build, measure, finals |
+| `builds` | builds of a chunk of candidates on a worker |
 | `stations` | the helper processes of a worker |
 | `answers` | what a session checks in the answer of a task |
 | `job` | a candidate on its way, and the description of its program |
+| `chunks` | how many candidates a task has |
+| `submission` | gives chunks of candidates to Dask as tasks |
 | `references` | what the program as it was written computes, and which workers say so |
 | `pump` | the thread that advances the searches of a connection |
 | `measurer` | what a session measures with |

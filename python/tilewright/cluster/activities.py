@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection
 
-__all__ = ["Activity"]
+from tilewright.cluster.job import Chunk
+
+__all__ = ["Activity", "activity_of"]
 
 
 class Activity(enum.IntEnum):
@@ -19,3 +22,18 @@ class Activity(enum.IntEnum):
     MEASURING = 5
     FINALS = 6
     BUILDS = 7
+
+
+def activity_of(chunks: Collection[Chunk]) -> Activity:
+    """Return what a session does of whose tasks Dask has these."""
+    running = [chunk for chunk in chunks if chunk.worker]
+    measures = [chunk.jobs[0] for chunk in running if not chunk.builds]
+    if any(job.kernels is not None for job in measures):
+        return Activity.FINALS
+    if any(job.reference for job in measures):
+        return Activity.REFERENCE
+    if measures:
+        return Activity.MEASURING
+    if running:
+        return Activity.BUILDING
+    return Activity.STARTING if chunks else Activity.NOTHING

@@ -1,4 +1,5 @@
-"""A candidate on its way through a cluster, and the description of its program for workers."""
+"""A candidate on its way through a cluster, the tasks that build and measure candidates, and the description of their
+program for workers."""
 
 from __future__ import annotations
 
@@ -42,6 +43,14 @@ def describe(
     }
 
 
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """The object of a candidate: its place in the result of a task that builds a chunk."""
+
+    future: Any
+    place: int
+
+
 @dataclasses.dataclass(eq=False)
 class Job:
     """A candidate between submit() and poll() of the measurer."""
@@ -54,24 +63,32 @@ class Job:
     is_baseline: bool = False
     known_seconds: float = 0.0
     kernels: Any = None  #: of finals
-    name: str = ""  #: of its current task; the worker reports it when the task starts
-    build: Any = None
-    run: Any = None
+    batch: int = 0  #: number of the batch with which it was submitted
+    chunk: Chunk | None = None  #: the task that builds or measures it now
+    build: Build | None = None
     compared_with: float = 0.0  #: time on the first host of the incumbent that it is timed with
     lost: list[str] = dataclasses.field(default_factory=list)  #: names of workers that were lost with it
-    likely_lost: list[str] = dataclasses.field(default_factory=list)  #: names of lost workers that it was the next for
+    likely_lost: list[str] = dataclasses.field(default_factory=list)  #: names of lost workers that may have run it
     late: list[str] = dataclasses.field(default_factory=list)  #: names of workers that work, and gave no result in time
     avoid: frozenset[str] = frozenset()  #: addresses of workers that it should not run on again
-    worker: str = ""  #: where its task runs
-    allowed: frozenset[str] = frozenset()  #: the only workers that its task may run on; empty for all
-    deadline: float = math.inf
-    since: float = 0.0  #: when its task was given to Dask
+
+    @property
+    def goes_alone(self) -> bool:
+        """Whether it shares no task with others: the reference, finals, and those that workers were lost with."""
+        return self.reference or self.kernels is not None or bool(self.losses)
+
+    @property
+    def losses(self) -> str:
+        """The workers that were lost with it, as text; empty if there were none."""
+        names = [*self.lost, *self.likely_lost, *self.late]
+        return f"workers were lost with this candidate: {', '.join(names)}" if names else ""
 
     @property
     def has_lost_enough(self) -> bool:
         """Whether the candidate is to blame: several workers were lost with it, or one repeatedly.
 
-        Being the next one to run counts beside a loss that is certain: the task before it may have ended unreported.
+        Being in a chunk that was lost, or in the next one, counts beside a loss that is certain: another candidate of
+        the chunk may be to blame, and the task before may have ended unreported.
         A search ends with its reference, so that is tried longer: it may have run beside a candidate that is to blame.
         Being late says less: the machine may be busy.
         """
@@ -83,7 +100,20 @@ class Job:
         is_lost_twice = len(set(self.lost)) >= MOST_LOST or (lost > 0 and likely_lost > 0)
         return is_lost_twice or lost > MOST_LOST or likely_lost > MOST_LOST
 
-    def leave(self) -> None:
-        """Forget the current task."""
-        self.name = self.worker = ""
-        self.allowed, self.deadline = frozenset(), math.inf
+
+@dataclasses.dataclass(eq=False)
+class Chunk:
+    """A task of Dask that builds or measures candidates, one after the other."""
+
+    name: str  #: the worker reports it when the task starts
+    builds: bool  #: otherwise it measures
+    jobs: list[Job]
+    since: float  #: when the task was given to Dask
+    allowed: frozenset[str] = frozenset()  #: the only workers that it may run on; empty for all
+    future: Any = None
+    worker: str = ""  #: where it runs
+    deadline: float = math.inf
+
+    def forget_worker(self) -> None:
+        """Wait for a worker to report that the task starts."""
+        self.worker, self.deadline = "", math.inf

@@ -4,6 +4,8 @@
                  ^                        |          |
                  +------ a worker was lost, silent or wrong: elsewhere, with another task
 
+A task builds or measures a chunk of candidates (chunks.py). Those with which a worker was lost go on alone.
+
 All decisions are made under the lock of the connection, by its pump (pump.py) at each event. Callbacks on Dask's
 threads only add events to a queue. Tasks in flight are bounded, so sessions that share workers take turns: Dask runs
 equal tasks in the order in which they came.
@@ -14,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import math
 import time
 import warnings
 from collections import deque
@@ -22,21 +23,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright import _core
-from tilewright.cluster import labels, tasks
-from tilewright.cluster.activities import Activity
+from tilewright.cluster import processors, tasks
+from tilewright.cluster.activities import Activity, activity_of
 from tilewright.cluster.answers import decoded
+from tilewright.cluster.chunks import ChunkSizes, next_chunk
 from tilewright.cluster.connection import SILENT_SECONDS, Cluster, WorkerFacts
 from tilewright.cluster.fetcher import FETCH_SECONDS, Fetcher
-from tilewright.cluster.job import Job
-from tilewright.cluster.messages import pack
-from tilewright.cluster.references import References
+from tilewright.cluster.job import Build, Chunk, Job
+from tilewright.cluster.references import References, disagreement
+from tilewright.cluster.submission import Submission
 from tilewright.cluster.worker_states import WorkerStates
 from tilewright.errors import ResourceError
 from tilewright.support.notes import PerformanceWarning
-from tilewright.support.numpy_dtype import numpy_dtype
 
 #: tasks of a session per slot of a worker: one that runs, and the next one
 _AHEAD = 2
+#: in the place of a worker's name, where it is not known which one was lost
+_BUILDER = "a worker that builds"
 #: workers whose reference is wrong or fails after which the program itself is to blame
 MOST_REFERENCES = 3
 #: seconds added to the time limit of a task before its worker is considered lost
@@ -75,27 +78,24 @@ class ClusterMeasurer:
     ) -> None:
         self.threads: int = program["threads"]
         self._cluster, self._key, self._rounding = cluster, key, rounding
-        self._program = pack(program)
         options = program["options"]
         self._build_timeout: float = options.get("build_timeout", 10.0)
         self._run_timeout: float = options.get("run_timeout", 10.0)
         self._reference_timeout: float = options.get("reference_timeout", 300.0)
+        self._submission = Submission(cluster, program, key, self._build_timeout)
         self._fetcher = Fetcher(lambda: cluster.client, cluster.pump.pause, self._on_result)
         self._jobs: dict[int, Job] = {}  # outstanding, by number
-        self._by_name: dict[str, Job] = {}
+        self._chunks: dict[str, Chunk] = {}  # tasks that Dask has, by name
         self._waiting: deque[Job] = deque()  # for a build
         self._built: deque[Job] = deque()  # for a measurement
         self._done: list[tuple[Any, ...]] = []
-        self._program_future: Any = None
-        self._program_name = ""
-        self._reference: Any = None  # the build task of the program as it was written
+        self._reference: Build | None = None  # of the program as it was written
         self._reference_job: Job | None = None
-        self._sizes = [numpy_dtype(dtype).itemsize * math.prod(shape) for _, dtype, shape in outputs]
         self._references = References(outputs, reduction_length, rounding, judge)
         self._wrong_references: list[str] = []
         self._reference_seconds = 0.0
         self._judged = False  # whether the reference is right, and how far results may differ from it is known
-        self._incumbent: tuple[Any, float] | None = None  # the build task, and what its time counts as
+        self._incumbent: tuple[Build, float] | None = None  # and what its time counts as
         self._incumbent_job: Job | None = None
         self._first: Job | None = None  # what others will be compared with
         self._finals: Job | None = None
@@ -108,6 +108,9 @@ class ClusterMeasurer:
         self._closed = False
         self.states = WorkerStates()
         self.task_seconds = 0.0  #: the shortest time that a candidate was measured so far; 0 before there is one
+        self._chunk_sizes = ChunkSizes()
+        self._batch, self._in_batch = 0, 0  # number of the batch that is being submitted, and its candidates so far
+        self._batch_size = 1  # of the batch before
         self.waiting_for = ""  #: what nothing goes on without, in words; "" where something does
         self._seconds = [0.0] * len(Activity)
         self._accounted = time.monotonic()
@@ -131,6 +134,8 @@ class ClusterMeasurer:
         del entry  # that of the program
         job = Job(number, module, options, reference, check_only, is_baseline, known_seconds)
         with self._lock:
+            job.batch = self._batch
+            self._in_batch += 1
             self._jobs[number] = job
             if reference:
                 self._reference_job = job
@@ -144,6 +149,8 @@ class ClusterMeasurer:
     def poll(self, seconds: float) -> list[tuple[Any, ...]]:
         """Return finished candidates: number, result, object code, host, time of the incumbent, note, outputs."""
         with self._lock:
+            if self._in_batch > 0:
+                self._batch, self._batch_size, self._in_batch = self._batch + 1, self._in_batch, 0
             self._wait(seconds, lambda: bool(self._done) or not self._jobs)
             done, self._done = self._done, []
             return done
@@ -203,50 +210,54 @@ class ClusterMeasurer:
                 return
             self._closed = True
             self._cancel_all("the measurement was canceled")
-            self._incumbent = self._reference = self._program_future = None
+            self._incumbent = self._reference = None
+            self._submission.forget_program()
         self._cluster.pump.leave(self)
         self._fetcher.close()
 
     # ---- threads of Dask
 
-    def _on_done(self, job: Job, name: str, future: Any) -> None:
+    def _on_done(self, chunk: Chunk, future: Any) -> None:
         status = future.status
-        if status == "finished" and job.run is future:
-            self._fetcher.add((job, name), future)
+        if status == "finished" and not chunk.builds:
+            self._fetcher.add(chunk, future)
             return
         if status == "error":
             with contextlib.suppress(Exception):
                 status = f"error: {future.exception(timeout=FETCH_SECONDS)}"
-        self._cluster.pump.events.put((self, ("ended", job, name, status, None, "")))
+        self._cluster.pump.events.put((self, ("ended", chunk, status, None, "")))
 
-    def _on_result(self, label: tuple[Job, str], result: bytes | BaseException, worker: str) -> None:
+    def _on_result(self, chunk: Chunk, result: bytes | BaseException, worker: str) -> None:
         status, answer = "finished", None
         if isinstance(result, OSError | TimeoutError):
             status = "lost"  # the worker is gone
         elif isinstance(result, BaseException):  # it sent what would have to be unpickled
             status = f"refused: {result}"
         else:
-            job = label[0]
+            job = chunk.jobs[0]
+            kernels = None if job.kernels is None else len(job.kernels[0])
+            candidates = 0 if job.reference or job.kernels is not None else len(chunk.jobs)
             try:
-                answer = decoded(result, self._sizes, None if job.kernels is None else len(job.kernels[0]))
+                answer = decoded(result, self._references.sizes, kernels=kernels, candidates=candidates)
                 worker = answer["worker"]
             except ValueError as error:
                 status = f"refused: answered with bytes that are not a result: {error}"
-                worker = worker or self._fetcher.holder(job.run)
-        self._cluster.pump.events.put((self, ("ended", *label, status, answer, worker)))
+                worker = worker or self._fetcher.holder(chunk.future)
+        self._cluster.pump.events.put((self, ("ended", chunk, status, answer, worker)))
 
     # ---- under the lock
 
     def _wait(self, seconds: float, enough: Callable[[], bool]) -> None:
         end = time.monotonic() + seconds
-        while True:
-            self._cluster.pump.advance()
-            if self._defect is not None:
-                raise self._defect
-            left = end - time.monotonic()
-            if enough() or left <= 0 or self._failure:
-                return
-            self._lock.wait(min(left, 0.05))
+        with processors.off_kernels():  # as the pump, which wakes this thread up often
+            while True:
+                self._cluster.pump.advance()
+                if self._defect is not None:
+                    raise self._defect
+                left = end - time.monotonic()
+                if enough() or left <= 0 or self._failure:
+                    return
+                self._lock.wait(min(left, 0.05))
 
     def step(self) -> None:
         """Check workers and scheduler, then submit tasks."""
@@ -269,108 +280,139 @@ class ClusterMeasurer:
     def _take_event(self, event: tuple[Any, ...]) -> None:
         match event:
             case ("began", name, worker):
-                begun = self._by_name.get(name)
+                begun = self._chunks.get(name)
                 if begun is not None:
                     begun.worker, begun.deadline = worker, time.monotonic() + self._limit(begun, worker)
                     self.states.heard(worker, self._cluster.workers())
             case ("removed", worker, names):
-                surely_lost, likely_lost = self._lost_with(worker, names)
-                for job in surely_lost:
-                    self._retry_elsewhere(job, worker, job.lost, again=False)
-                for job in likely_lost:
-                    self._retry_elsewhere(job, worker, job.likely_lost, again=False)
+                for losses, chunks in zip(("lost", "likely_lost"), self._lost_with(worker, names), strict=True):
+                    for chunk in chunks:
+                        self._retry_elsewhere(chunk, worker, losses, again=len(chunk.jobs) > 1)
                 self.states.forget(worker)
-            case ("ended", job, name, status, answer, worker):
-                if self._by_name.get(name) is job:  # else it was given up
-                    self._finish_task(job, status, answer, worker)
+            case ("ended", chunk, status, answer, worker):
+                if self._chunks.get(chunk.name) is chunk:  # else it was given up
+                    self._finish_task(chunk, status, answer, worker)
 
-    def _lost_with(self, worker: str, names: list[str]) -> tuple[list[Job], list[Job]]:
-        """Return the jobs whose tasks ran on a worker that is gone, and those that may have.
+    def _lost_with(self, worker: str, names: list[str]) -> tuple[list[Chunk], list[Chunk]]:
+        """Return the chunks whose tasks ran on a worker that is gone, and those that may have.
 
         A task that takes its worker with it at once does not report that it began, and what ended just before is not
         reported either. Workers begin tasks in the order in which they were given, so the first ones that have not
         begun count, as many as the worker runs at a time: for certain, where fewer than that have begun.
         """
-        surely_lost = [job for job in self._by_name.values() if job.worker == worker]
-        likely_lost: list[Job] = []
-        waiting = [job for name in names if (job := self._by_name.get(name)) is not None and not job.worker]
+        surely_lost = [chunk for chunk in self._chunks.values() if chunk.worker == worker]
+        likely_lost: list[Chunk] = []
+        waiting = [chunk for name in names if (chunk := self._chunks.get(name)) is not None and not chunk.worker]
         for slots, builds in zip(self._cluster.slots(worker), (False, True), strict=True):
-            free = max(slots - sum((job.run is None) == builds for job in surely_lost), 0)
-            in_order = sorted((job for job in waiting if (job.run is None) == builds), key=lambda job: job.since)
+            free = max(slots - sum(chunk.builds == builds for chunk in surely_lost), 0)
+            in_order = sorted((chunk for chunk in waiting if chunk.builds == builds), key=lambda chunk: chunk.since)
             surely_lost += in_order[:free]
             likely_lost += in_order[free:slots]
         return surely_lost, likely_lost
 
-    def _limit(self, job: Job, worker: str) -> float:
-        """Return the time limit in seconds of the current task of a job, from its start."""
-        if job.run is None:
-            return self._build_timeout + GRACE
+    def _limit(self, chunk: Chunk, worker: str) -> float:
+        """Return the seconds after which a task is late that has just begun or gone on with another candidate."""
+        grace = GRACE + (tasks.REPORT_SECONDS if len(chunk.jobs) > 1 else 0.0)
+        if chunk.builds:
+            return self._build_timeout + grace
         first = self._reference_seconds or self._reference_timeout
         prepare = 0.0 if self.states.is_ready(worker) else 30.0 + min(10 * first + 10.0, self._reference_timeout)
-        if job.kernels is not None:
-            budget: float = job.kernels[1]["budget_seconds"]
-            return prepare + 2 * budget + self._run_timeout + GRACE
-        return prepare + 2 * self._run_timeout + GRACE
+        kernels = chunk.jobs[0].kernels
+        if kernels is not None:
+            budget: float = kernels[1]["budget_seconds"]
+            return prepare + 2 * budget + self._run_timeout + grace
+        return prepare + 2 * self._run_timeout + grace
 
-    def _finish_task(self, job: Job, status: str, answer: dict[str, Any] | None, worker: str) -> None:
-        """Process the end of the current task of a job."""
-        del self._by_name[job.name]
-        worker = worker or job.worker
-        job.leave()
-        if status == "finished" and answer is None:  # its build, whose result stays where it is
-            if job.reference:
-                self._reference = job.build
-                self._built.appendleft(job)
-            else:
-                self._built.append(job)
+    def _leave(self, chunk: Chunk) -> list[Job]:
+        """Forget a task; return its jobs, which are in no task then."""
+        self._chunks.pop(chunk.name, None)
+        chunk.future = None
+        for job in chunk.jobs:
+            job.chunk = None
+        return chunk.jobs
+
+    def _finish_task(self, chunk: Chunk, status: str, answer: dict[str, Any] | None, worker: str) -> None:
+        """Process the end of a task."""
+        worker = worker or chunk.worker
+        if status == "finished" and answer is None:  # a build, whose result stays where it is
+            for job in self._leave(chunk):
+                if job.reference:
+                    self._reference = job.build
+                    self._built.appendleft(job)
+                else:
+                    self._built.append(job)
         elif answer is not None:
-            self._take_answer(job, worker, answer)
+            self._take_answer(chunk, worker, answer)
         elif status.startswith("error"):  # Dask has given up: several workers died with it
-            self._fail(job, status)
-        else:
-            if status.startswith("refused"):
-                job.lost.append(self.states.name(worker))
-                self._distrust(worker, status)
-            self._requeue(job)  # or canceled or lost: the scheduler went away
-
-    def _take_answer(self, job: Job, worker: str, answer: dict[str, Any]) -> None:
-        error, result = answer.get("error"), answer.get("result")
-        if lost := answer.get("lost_build"):  # the task of a build did not come to an end
-            self._requeue_to_build(job, *lost)
-            return
-        if error is not None:
-            code, message, hint = error
-            # Dask has canceled it on the worker without notice here; another process has the processors.
-            if code in ("cluster/canceled", "cluster/busy-host"):
-                self._requeue(job)
-            elif code == "cluster/wrong-host":  # the candidate was not touched
-                self._distrust(worker, message)
-                self._requeue(job)
-            elif code.startswith("cluster/"):
-                self._distrust(worker, message)
-                self._retry_elsewhere(job, worker, job.lost, again=True)
-            elif job.kernels is not None:
-                self._end_finals("", [], [], (code, message, hint))
+            if len(chunk.jobs) > 1:
+                self._retry_elsewhere(chunk, worker, "likely_lost")
             else:
-                self._finish(job, _core.failed_measurement("run_error", code, message, hint), answer)
-            return
-        if job.reference and self._goes_elsewhere(job, worker, answer):
-            return
-        if answer.get("outputs") is not None and not self._takes_outputs(job, worker, answer):
-            return
-        if job.kernels is not None:
+                (job,) = self._leave(chunk)
+                self._fail(job, status)
+        elif status.startswith("refused"):
+            self._distrust(worker, status)
+            self._retry_elsewhere(chunk, worker, "lost")
+        else:  # canceled or lost: the scheduler went away
+            self._requeue(chunk)
+
+    def _take_answer(self, chunk: Chunk, worker: str, answer: dict[str, Any]) -> None:
+        """Process the answer of a task that measures."""
+        if answer.get("error") is not None:
+            self._take_error(chunk, worker, *answer["error"])
+        elif answer.get("lost_build") is not None:
+            self._build_reference_again(chunk, answer["lost_build"])
+        elif chunk.jobs[0].reference:
+            self._take_reference(chunk, worker, answer)
+        elif answer.get("outputs") is not None and not self._takes_outputs(worker, answer["outputs"]):
+            self._requeue(chunk)  # the candidates are not to blame
+        elif chunk.jobs[0].kernels is not None:
+            self._leave(chunk)
             factor = self.states.factor(worker)
             seconds = [[each * factor for each in kernel] for kernel in answer["seconds"]]
-            failed = answer["failed"]
+            failed = answer.get("failed")
             self._end_finals(answer["host"], seconds, answer["disturbed"], failed and tuple(failed))
-            return
-        if job.reference:
-            result = result or answer.get("reference")
-        elif result is None:  # its reference failed there, and not here
-            self._distrust(worker, "the program as it was written fails there")
-            self._requeue(job)
-            return
-        self._finish(job, result or b"", answer, worker)
+        elif any(each.get("result") is None and each.get("lost_build") is None for each in answer["answers"]):
+            self._distrust(worker, "the program as it was written fails there")  # and not here
+            self._requeue(chunk)
+        else:
+            for job, result in zip(self._leave(chunk), answer["answers"], strict=True):
+                if result.get("lost_build") is not None:
+                    self._build_again(job, result["lost_build"])
+                else:
+                    self._finish(job, result["result"], result | {"host": answer["host"]}, worker)
+
+    def _take_error(self, chunk: Chunk, worker: str, code: str, message: str, hint: str) -> None:
+        """Process what a task says that went wrong with it."""
+        if code in ("cluster/canceled", "cluster/busy-host"):
+            # Dask has canceled it on the worker without notice here; another process has the processors.
+            self._requeue(chunk)
+        elif code == "cluster/wrong-host":  # no candidate was touched
+            self._distrust(worker, message)
+            self._requeue(chunk)
+        elif code.startswith("cluster/"):
+            self._distrust(worker, message)
+            self._retry_elsewhere(chunk, worker, "lost")
+        elif len(chunk.jobs) > 1:
+            self._retry_elsewhere(chunk, worker, "likely_lost")
+        else:
+            (job,) = self._leave(chunk)
+            if job.kernels is not None:
+                self._end_finals("", [], [], (code, message, hint))
+            else:
+                self._finish(job, _core.failed_measurement("run_error", code, message, hint), {})
+
+    def _take_reference(self, chunk: Chunk, worker: str, answer: dict[str, Any]) -> None:
+        (job,) = chunk.jobs
+        outputs = answer.get("outputs")
+        if self._goes_elsewhere(job, worker, answer):
+            self._requeue(chunk)
+        elif job.number not in self._jobs:  # workers disagree
+            self._leave(chunk)
+        elif outputs is not None and not self._takes_outputs(worker, outputs):
+            self._requeue(chunk)
+        else:
+            self._leave(chunk)
+            self._finish(job, answer.get("reference") or b"", answer, worker)
 
     def _goes_elsewhere(self, job: Job, worker: str, answer: dict[str, Any]) -> bool:
         """Have another worker call the reference, if it fails or is wrong on this one, or if only its agreement with
@@ -390,7 +432,6 @@ class ClusterMeasurer:
             return False
         self._wrong_references.append(worker)
         self._distrust(worker, why)
-        self._requeue(job)
         return True
 
     def _needs_witness(self, job: Job, worker: str, outputs: list[bytes], able: list[str]) -> bool:
@@ -404,31 +445,18 @@ class ClusterMeasurer:
         heard = set(self._references.witnesses)
         if heard.issuperset(able):
             if len(heard) > 1:
-                self._fail_reference(job, sorted(heard))
-                return True
-            return False  # it is the only worker
+                names = " and ".join(map(self.states.name, sorted(heard)))
+                self._finish(job, disagreement(names), {})
+            return False  # or it is the only worker
         job.avoid = frozenset(heard)
-        self._requeue(job)
         return True
 
-    def _fail_reference(self, job: Job, workers: list[str]) -> None:
-        names = " and ".join(map(self.states.name, workers))
-        failed = _core.failed_measurement(
-            "run_error",
-            "cluster/workers-disagree",
-            f"workers {names} compute different results of the program as it was written, and the interpreter takes "
-            "too long to decide which are right",
-            "add a third worker of this kind, or remove the one that is wrong",
-        )
-        self._finish(job, failed, {})
-
-    def _takes_outputs(self, job: Job, worker: str, answer: dict[str, Any]) -> bool:
+    def _takes_outputs(self, worker: str, outputs: list[bytes]) -> bool:
         """Check the outputs of the reference against those of the first host. A host with other results is not used:
         it would reject correct candidates."""
-        problem = self._references.difference(answer["outputs"])
+        problem = self._references.difference(outputs)
         if problem:
             self._distrust(worker, f"computes something else than the first host: {problem}")
-            self._requeue(job)  # the candidate is not to blame
             return False
         self.states.ready(worker)
         return True
@@ -436,12 +464,15 @@ class ClusterMeasurer:
     def _finish(self, job: Job, result: bytes, answer: Mapping[str, Any], worker: str = "") -> None:
         facts = _core.measured_facts(result)
         note = ""
-        if (seconds := answer.get("times", {}).get("measuring", 0.0)) > 0.0:
+        times = answer.get("times") or {}
+        if (seconds := times.get("measuring", 0.0)) > 0.0:
             self.task_seconds = min(seconds, self.task_seconds or seconds)
+        self._chunk_sizes.note("measuring", times)
         if worker:
-            note = self.states.measured(worker, facts, answer.get("times", {}), job.compared_with)
+            note = self.states.measured(worker, facts, times, job.compared_with)
         if built_by := answer.get("built_by"):
             builder, times = built_by
+            self._chunk_sizes.note("building", times)
             self.states.built(builder, times, self._cluster.workers())
         if job.reference and facts["outcome"] == "ok":
             self._judged = True
@@ -457,7 +488,7 @@ class ClusterMeasurer:
         del self._jobs[job.number]
         code = answer.get("object")
         self._done.append((job.number, result, code, answer.get("host", ""), reference, note, outputs))
-        job.run = job.build = None
+        job.build = None
 
     def _consider(self, job: Job, facts: Mapping[str, Any], worker: str, reference: float) -> None:
         """Update the incumbent: the fastest candidate so far, with which others are timed alternately.
@@ -477,6 +508,7 @@ class ClusterMeasurer:
         else:
             counts = seconds * self.states.factor(worker)
         if self._incumbent is None or counts < self._incumbent[1]:
+            assert job.build is not None
             self._incumbent, self._incumbent_job = (job.build, counts), job
 
     # ---- giving tasks to Dask
@@ -488,20 +520,39 @@ class ClusterMeasurer:
         builders = [w for w in workers.values() if w.build and not w.is_silent]
         measuring = self._able(workers)
         self._note_what_is_missing(builders, measuring, {w.target for w in workers.values() if w.measure})
-        under_way = list(self._by_name.values())
-        builds = sum(job.run is None for job in under_way)
-        runs = len(under_way) - builds
-        room = _AHEAD * sum(w.build for w in builders) - builds
+        self._submit_builds(sum(w.build for w in builders), sum(w.measure for w in measuring))
+        self._submit_runs(measuring)
+
+    def _submit_builds(self, slots: int, measuring: int) -> None:
+        under_way = [chunk for chunk in self._chunks.values() if chunk.builds]
         # What is built and waits need not be more than what is about to be measured.
-        room = min(room, 2 * _AHEAD * max(1, sum(w.measure for w in measuring)) - builds - len(self._built))
-        self._submit_builds([self._waiting.popleft() for _ in range(min(room, len(self._waiting)))])
-        room = _AHEAD * sum(w.measure for w in measuring) - runs
-        chosen = []
-        while room > 0 and (job := self._next_run()) is not None:
-            self._name_task(job, "reference" if job.reference else "measure" if job.kernels is None else "finals")
-            chosen.append(job)
+        size = self._chunk_size(measuring)
+        ahead = sum(len(chunk.jobs) for chunk in under_way) + len(self._built)
+        room = min(_AHEAD * slots - len(under_way), -(-(2 * _AHEAD * max(1, measuring) * size - ahead) // size))
+        chunks: list[Chunk] = []
+        idle = slots - len(under_way)
+        while room > 0 and (jobs := next_chunk(self._waiting, size, 0 if self._in_batch else idle - len(chunks))):
+            chunks.append(self._begin_task("build", jobs))
             room -= 1
-        self._submit_runs(chosen, measuring)
+        if chunks:
+            self._submission.build(chunks)
+            self._listen(chunks)
+
+    def _submit_runs(self, measuring: list[WorkerFacts]) -> None:
+        slots = sum(w.measure for w in measuring)
+        under_way = sum(not chunk.builds for chunk in self._chunks.values())
+        chunks: list[Chunk] = []
+        for number in range(under_way, _AHEAD * slots):
+            jobs = self._next_run(self._chunk_size(slots), slots - number)
+            if not jobs:
+                break
+            what = "reference" if jobs[0].reference else "measure" if jobs[0].kernels is None else "finals"
+            chunks.append(self._begin_task(what, jobs, self._allowed(jobs, measuring)))
+        for _, group in itertools.groupby(chunks, lambda chunk: (chunk.jobs[0].kernels is None, chunk.allowed)):
+            self._submit_group(list(group))
+
+    def _chunk_size(self, slots: int) -> int:
+        return 1 if self._incumbent is None else self._chunk_sizes.size(self._batch_size, slots)
 
     def _able(self, workers: Mapping[str, WorkerFacts]) -> list[WorkerFacts]:
         return [
@@ -510,163 +561,119 @@ class ClusterMeasurer:
             if w.measure and w.target == self._key and not w.is_silent and not self.states.is_distrusted(w.address)
         ]
 
-    def _next_run(self) -> Job | None:
-        """Return the job that is measured next: the reference first, then the candidate that becomes the incumbent."""
+    def _next_run(self, size: int, idle: int) -> list[Job]:
+        """Return the jobs that are measured next: the reference first, then the candidate that becomes the incumbent;
+        for the arguments, see :func:`next_chunk`."""
         if self._reference is None:
-            return None
-        if self._finals is not None and self._finals.name not in self._by_name and not self._by_name:
-            return self._finals
-        if not self._built:
-            return None
+            return []
+        if self._finals is not None and self._finals.chunk is None and not self._chunks:
+            return [self._finals]
         if not self._judged:
-            written = next((job for job in self._built if job.reference), None)
-            if written is not None:
-                self._built.remove(written)
-            return written
+            return self._taken(next((job for job in self._built if job.reference), None))
         if self._incumbent is not None or all(job.check_only for job in self._built):
-            return self._built.popleft()
+            return next_chunk(self._built, size, idle)
         if self._first is not None and self._first not in self._built:
-            return None
-        self._first = job = self._first or next(each for each in self._built if not each.check_only)
+            return []
+        self._first = self._first or next(each for each in self._built if not each.check_only)
+        return self._taken(self._first)
+
+    def _taken(self, job: Job | None) -> list[Job]:
+        if job is None:
+            return []
         self._built.remove(job)
-        return job
+        return [job]
 
-    def _name_task(self, job: Job, what: str) -> None:
-        """Begin a new task of a job."""
-        job.leave()
-        job.name = self._cluster.new_name(what)
-        job.since = time.monotonic()
-        self._by_name[job.name] = job
-
-    def _specification(self, job: Job) -> dict[str, Any]:
-        return {"job": job.name, "topic": self._cluster.topic, "threads": self.threads}
-
-    def _submit(self, function: Any, jobs: Sequence[Job], *arguments: Sequence[Any], **how: Any) -> list[Any]:
-        """Submit tasks of one function in one message, whose cost hardly depends on their number. They begin in this
-        order."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of large arguments, which are sent once
-            names = [job.name for job in jobs]
-            return list(self._cluster.client.map(function, *arguments, key=names, pure=False, **how))
-
-    def _listen(self, jobs: Sequence[Job], futures: Sequence[Any]) -> None:
-        for job, future in zip(jobs, futures, strict=True):
-            future.add_done_callback(functools.partial(self._on_done, job, job.name))
-
-    def _submit_builds(self, jobs: list[Job]) -> None:
-        if not jobs:
-            return
+    def _begin_task(self, what: str, jobs: list[Job], allowed: frozenset[str] = frozenset()) -> Chunk:
+        chunk = Chunk(self._cluster.new_name(what), what == "build", jobs, time.monotonic(), allowed)
+        self._chunks[chunk.name] = chunk
         for job in jobs:
-            self._name_task(job, "build")
-            job.run = None
-        what = [pack(self._specification(job) | {"timeout": self._build_timeout}) for job in jobs]
-        modules, options = [job.module for job in jobs], [job.options for job in jobs]
-        futures = self._submit(tasks.build, jobs, what, modules, options, resources={labels.builds(): 1})
-        for job, future in zip(jobs, futures, strict=True):
-            job.build = future
-        self._listen(jobs, futures)
+            job.chunk = chunk
+        return chunk
 
-    def _submit_runs(self, jobs: list[Job], measuring: list[WorkerFacts]) -> None:
-        if not jobs:
-            return
-        if self._program_future is None:
-            self._program_name = self._cluster.new_name("program")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of large inputs, which are sent once
-                self._program_future = self._cluster.client.submit(
-                    tasks.hold, self._program, key=self._program_name, pure=False, resources={labels.present(): 1}
-                )
-        for job in jobs:
-            if job.lost or job.late or job.avoid or self.states.distrusted:
-                all_of_them = [w.address for w in measuring]
-                before = (*job.lost, *job.late)
-                others = [w.address for w in measuring if w.name not in before and w.address not in job.avoid]
-                job.allowed = frozenset(others or all_of_them)
-        for _, group in itertools.groupby(jobs, lambda job: (job.kernels is None, job.allowed)):
-            self._submit_group(list(group))
+    def _allowed(self, jobs: Sequence[Job], measuring: Sequence[WorkerFacts]) -> frozenset[str]:
+        """Return the addresses of the only workers that may measure these jobs; empty for all."""
+        before = {name for job in jobs for name in (*job.lost, *job.likely_lost, *job.late)}
+        avoid = {address for job in jobs for address in job.avoid}
+        if not before and not avoid and not self.states.distrusted:
+            return frozenset()
+        others = [w.address for w in measuring if w.name not in before and w.address not in avoid]
+        return frozenset(others or [w.address for w in measuring])
 
-    def _submit_group(self, jobs: list[Job]) -> None:
-        """Submit runs of one function that may run on the same workers."""
-        how: dict[str, Any] = {"resources": {labels.measures(self._key): labels.SHARE}}
-        if allowed := jobs[0].allowed:
-            how |= {"workers": sorted(allowed), "allow_other_workers": False}
-        program, written = [self._program_future] * len(jobs), [self._reference] * len(jobs)
-        about = [
-            self._specification(job)
-            | {
-                "key": self._key,
-                "program": self._program_name,
-                "rounding": dict(self._rounding()) if self._judged else {},
-                "check_only": job.check_only,
-                "is_baseline": job.is_baseline,
-            }
-            for job in jobs
-        ]
-        if jobs[0].kernels is not None:
-            what = [pack(each | {"finals": job.kernels[1]}) for each, job in zip(about, jobs, strict=True)]
-            kernels = [job.kernels[0] for job in jobs]
-            futures = self._submit(tasks.finals, jobs, what, program, written, kernels, **how)
-        else:
-            incumbent = self._incumbent
-            for job in jobs:
-                job.compared_with = 0.0 if incumbent is None or job.check_only else incumbent[1]
-            other = [None if job.compared_with == 0.0 or incumbent is None else incumbent[0] for job in jobs]
-            built = [None if job.reference else job.build for job in jobs]
-            what = [pack(each) for each in about]
-            futures = self._submit(tasks.measure, jobs, what, program, written, built, other, **how)
-        for job, future in zip(jobs, futures, strict=True):
-            job.run = future
-        self._listen(jobs, futures)
+    def _submit_group(self, chunks: list[Chunk]) -> None:
+        """Submit tasks of one function that may run on the same workers."""
+        assert self._reference is not None
+        incumbent = self._incumbent
+        for job in (job for chunk in chunks for job in chunk.jobs):
+            job.compared_with = 0.0 if incumbent is None or job.check_only else incumbent[1]
+        rounding = self._rounding() if self._judged else {}
+        self._submission.measure(chunks, self._reference, incumbent and incumbent[0], rounding)
+        self._listen(chunks)
+
+    def _listen(self, chunks: Sequence[Chunk]) -> None:
+        for chunk in chunks:
+            chunk.future.add_done_callback(functools.partial(self._on_done, chunk))
 
     # ---- what goes wrong
 
-    def _requeue(self, job: Job) -> None:
-        """Cancel the task of a job and queue the job again, unless too many workers were lost with it."""
-        self._by_name.pop(job.name, None)
-        job.leave()
+    def _requeue(self, chunk: Chunk) -> None:
+        """Cancel a task and queue its jobs again."""
+        with contextlib.suppress(Exception):
+            chunk.future.cancel()
+        for job in reversed(self._leave(chunk)):
+            if chunk.builds:
+                job.build = None
+            self._queue_again(job)
+
+    def _queue_again(self, job: Job) -> None:
+        """Queue a job again, unless too many workers were lost with it."""
         if job.has_lost_enough:
             self._fail(job)
-            return
-        with contextlib.suppress(Exception):
-            (job.run or job.build).cancel()
-        build_is_there = job.run is not None and job.build is not None and job.build.status == "finished"
-        job.run = None
-        if job.kernels is not None:
-            return  # given again by _next_run()
-        if build_is_there:
+        elif job.kernels is not None:
+            pass  # given again by _next_run()
+        elif job.build is not None and job.build.future.status == "finished":
             self._built.appendleft(job)
         else:
             job.build = None
             self._waiting.appendleft(job)
 
-    def _requeue_to_build(self, job: Job, whose: str, code: str) -> None:
-        """Queue a job again whose task found that a build had not come to its end: its own, or the reference's."""
+    def _build_again(self, job: Job, code: str) -> None:
+        """Queue a job again whose build did not come to an end."""
         if code != "cluster/canceled":
-            job.lost.append("a worker that builds")
-        if whose == "reference" and not job.reference and self._reference_job is not None:
-            self._reference = self._build_of(self._reference_job)
-        else:
-            job.build = None
-        self._requeue(job)
+            job.lost.append(_BUILDER)
+        job.build = None
+        self._queue_again(job)
 
-    def _retry_elsewhere(self, job: Job, worker: str, losses: list[str], *, again: bool) -> None:
-        """Record in a list of the job that a worker was lost with it. If Dask knows that, it reassigns the task."""
-        losses.append(self.states.name(worker))
-        if losses is not job.likely_lost:
+    def _build_reference_again(self, chunk: Chunk, code: str) -> None:
+        """Queue jobs again whose task found that the build of the reference had not come to an end."""
+        if code != "cluster/canceled":
+            self._blame(chunk, _BUILDER, "lost")
+        if chunk.jobs[0].reference:
+            chunk.jobs[0].build = None
+        elif self._reference_job is not None:
+            self._reference = self._submission.build_again(self._reference_job)
+        self._requeue(chunk)
+
+    def _blame(self, chunk: Chunk, name: str, losses: str) -> None:
+        """Record in a list of each job that a worker of this name was lost: which one is to blame is not known."""
+        for job in chunk.jobs:
+            getattr(job, "likely_lost" if losses == "lost" and len(chunk.jobs) > 1 else losses).append(name)
+
+    def _retry_elsewhere(self, chunk: Chunk, worker: str, losses: str, *, again: bool = True) -> None:
+        """Record that a worker was lost with a task, or gave no result in time. The task goes to another worker: given
+        `again`, or by Dask, which knows of workers that are gone."""
+        self._blame(chunk, self.states.name(worker), losses)
+        if losses != "likely_lost":
             self.states.lost(worker)
-        if again or job.has_lost_enough:
-            self._requeue(job)
+        if again or chunk.jobs[0].has_lost_enough:
+            self._requeue(chunk)
         else:
-            job.worker, job.deadline = "", math.inf
+            chunk.forget_worker()
 
     def _end_finals(self, host: str, seconds: Any, disturbed: Any, error: tuple[str, str, str] | None) -> None:
         self._finals, self._finals_answer = None, (host, seconds, disturbed, error)
 
     def _fail(self, job: Job, why: str = "") -> None:
-        with contextlib.suppress(Exception):
-            (job.run or job.build).cancel()
-        lost = f"workers were lost with this candidate: {', '.join([*job.lost, *job.likely_lost, *job.late])}"
-        message = lost if job.lost or job.likely_lost or job.late else f"its task failed on the workers: {why}"
+        message = job.losses or f"its task failed on the workers: {why}"
         if job.kernels is not None:
             self._end_finals("", [], [], ("cluster/lost-workers", message, ""))
         elif job.number in self._jobs:
@@ -689,18 +696,17 @@ class ClusterMeasurer:
         self._looked = now
         self._check_scheduler(now)
         workers = self._cluster.workers()
-        for job in list(self._by_name.values()):
-            if now > job.deadline:
-                host = workers.get(job.worker)
-                losses = job.late if host and host.quiet < HEARTBEAT else job.lost
-                self._retry_elsewhere(job, job.worker, losses, again=True)
+        for chunk in list(self._chunks.values()):
+            if now > chunk.deadline:
+                host = workers.get(chunk.worker)
+                self._retry_elsewhere(chunk, chunk.worker, "late" if host and host.quiet < HEARTBEAT else "lost")
         self.states.look(workers)
-        if self._by_name:
+        if self._chunks:
             for silent in [each for each in workers.values() if each.is_silent]:
                 self._remove(silent)
-        for job in list(self._by_name.values()):
-            if job.allowed and not job.worker and job.allowed.isdisjoint(workers):
-                self._requeue(job)  # those that it was meant for have left, and Dask would wait for them
+        for chunk in list(self._chunks.values()):
+            if chunk.allowed and not chunk.worker and chunk.allowed.isdisjoint(workers):
+                self._requeue(chunk)  # those that it was meant for have left, and Dask would wait for them
 
     def _remove(self, silent: WorkerFacts) -> None:
         """Remove a silent worker from the scheduler. Dask itself waits for minutes, and others wait for what it holds:
@@ -729,28 +735,21 @@ class ClusterMeasurer:
 
     def _resubmit_all(self) -> None:
         """Submit everything again: all futures are lost."""
-        jobs = sorted(
-            {*self._by_name.values(), *self._built, *self._waiting}, key=lambda job: (not job.reference, job.number)
-        )
-        self._by_name.clear()
+        given = [job for chunk in list(self._chunks.values()) for job in self._leave(chunk) if job.kernels is None]
+        jobs = sorted({*given, *self._built, *self._waiting}, key=lambda job: (not job.reference, job.number))
         self._built.clear()
-        self._waiting = deque(job for job in jobs if job.kernels is None)
+        self._waiting = deque(jobs)
         for job in jobs:
-            job.build = job.run = None
-            job.leave()
-        self._program_future = None
+            job.build = None
+        self._submission.forget_program()
         self.states.forget_all()
         written = self._reference_job
         if written is not None and written.number not in self._jobs:
-            self._reference = self._build_of(written)
+            self._reference = self._submission.build_again(written)
         else:
             self._reference = None
         if self._incumbent is not None and self._incumbent_job is not None:
-            self._incumbent = (self._build_of(self._incumbent_job), self._incumbent[1])
-
-    def _build_of(self, job: Job) -> Any:
-        """Build a finished job again. Dask waits for the result where a task depends on it."""
-        return tasks.submit_build(self._cluster, job.module, job.options, self.threads, self._build_timeout)
+            self._incumbent = (self._submission.build_again(self._incumbent_job), self._incumbent[1])
 
     def _note_what_is_missing(
         self, builders: list[WorkerFacts], measuring: list[WorkerFacts], targets: set[str]
@@ -767,10 +766,10 @@ class ClusterMeasurer:
 
     def _cancel_all(self, why: str) -> None:
         canceled = _core.failed_measurement("canceled", "measure/canceled", why)
-        for job in [*self._by_name.values()]:
+        for chunk in list(self._chunks.values()):
             with contextlib.suppress(Exception):
-                (job.run or job.build).cancel()
-        self._by_name.clear()
+                chunk.future.cancel()
+            self._leave(chunk)
         self._waiting.clear()
         self._built.clear()
         for number in self._jobs:
@@ -783,18 +782,6 @@ class ClusterMeasurer:
     def _add_elapsed_time(self) -> None:
         now = time.monotonic()
         passed, self._accounted = now - self._accounted, now
-        running = [job for job in self._by_name.values() if job.worker]
-        builds = sum(job.run is None for job in running)
-        measures = [job for job in running if job.run is not None]
-        if any(job.kernels is not None for job in measures):
-            activity = Activity.FINALS
-        elif any(job.reference for job in measures):
-            activity = Activity.REFERENCE
-        elif measures:
-            activity = Activity.MEASURING
-        elif builds:
-            activity = Activity.BUILDING
-        else:
-            activity = Activity.STARTING if self._by_name else Activity.NOTHING
-        self._seconds[activity] += passed
-        self._seconds[Activity.BUILDS] += builds * passed
+        chunks = self._chunks.values()
+        self._seconds[activity_of(chunks)] += passed
+        self._seconds[Activity.BUILDS] += passed * sum(chunk.builds for chunk in chunks if chunk.worker)

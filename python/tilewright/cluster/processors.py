@@ -6,6 +6,7 @@ processor. Locks are those of the system (``flock``), so a worker that is killed
 - A measurement has a slot, and the processors of its kernel for itself.
 - A build shares the processors that the plan of the measuring pipeline leaves to builds (``cpu_plan.h``) with other
   builds. Where kernels use the whole machine, these are the same, and builds and measurements take turns.
+- While nothing is measured, a build of the host may use the processors of kernels: the guest.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
-import math
 import os
 import stat
 import tempfile
@@ -29,6 +29,10 @@ from tilewright.errors import ResourceError
 FOLDER_VARIABLE = "TILEWRIGHT_HOST_FOLDER"
 #: seconds between two tries
 _TRY, _LONGEST_TRY = 0.002, 0.02
+#: seconds between two looks whether a task is wanted that waits for another task of its process
+_LOOK = 0.1
+#: notified when a measurement of this process has given its processors back
+FREED = threading.Condition()
 
 
 class Canceled(Exception):
@@ -103,9 +107,7 @@ def held(name: str, how: int, wait: Callable[[], None]) -> Iterator[None]:
         os.close(file)
 
 
-def waiting(
-    seconds: float, wanted: Callable[[], bool], sleep: Callable[[float], object] = time.sleep
-) -> Callable[[], None]:
+def waiting(seconds: float, wanted: Callable[[], bool]) -> Callable[[], None]:
     """Return a function that sleeps briefly. It raises an error after `seconds`, or if the task is canceled."""
     end = time.monotonic() + seconds
     pause = _TRY
@@ -120,7 +122,7 @@ def waiting(
                 f"the processors of this host were not free for {seconds:.0f} s",
                 "is a worker on it stopped?",
             )
-        sleep(pause)
+        time.sleep(pause)
         pause = min(2 * pause, _LONGEST_TRY)
 
     return wait
@@ -144,10 +146,17 @@ def _all_processors() -> frozenset[int]:
     return frozenset(os.sched_getaffinity(0))
 
 
-def _on_all() -> contextlib.AbstractContextManager[None]:
+def on_all() -> contextlib.AbstractContextManager[None]:
     """Allow the calling thread all processors for a while: plans use those that it may run on."""
     every = _all_processors()
     return _pinned_for_a_while(lambda: os.sched_setaffinity(0, every))
+
+
+@functools.cache
+def _plan(threads: int) -> tuple[list[int], list[int], bool]:
+    """Return the processors for kernels with `threads` threads and for builds, and whether they are the same."""
+    with on_all():
+        return _core.plan_processors(threads)
 
 
 def stay_off_kernels() -> None:
@@ -177,14 +186,15 @@ class Turns:
         Raises:
             Canceled: `wanted` returned false while the thread waited.
         """
-        wait = waiting(math.inf, wanted, self._changed.wait)
         ticket = object()
         with self._changed:
             self._queue.append(ticket)
         try:
             with self._changed:
                 while self._queue.index(ticket) >= slots:
-                    wait()
+                    if not wanted():
+                        raise Canceled
+                    self._changed.wait(_LOOK)
             yield
         finally:
             with self._changed:
@@ -200,7 +210,7 @@ def measuring(threads: int, slots: int, wait: Callable[[], None]) -> Iterator[in
     """
     with contextlib.ExitStack() as locks:
         slot = _free_slot(slots, wait, locks)
-        locks.enter_context(_on_all())
+        locks.enter_context(on_all())
         for _ in range(slot):
             left = os.sched_getaffinity(0) - {*_core.plan_processors(threads)[0]}
             os.sched_setaffinity(0, left or _all_processors())
@@ -208,7 +218,13 @@ def measuring(threads: int, slots: int, wait: Callable[[], None]) -> Iterator[in
             # Later builds block on the gate, so a stream of builds cannot starve the measurement.
             with held(f"gate-{cpu}", fcntl.LOCK_EX, wait):
                 locks.enter_context(held(f"processor-{cpu}", fcntl.LOCK_EX, wait))
-        yield slot
+            _wait_for_guest(cpu, wait)
+        try:
+            yield slot
+        finally:
+            locks.close()
+            with FREED:
+                FREED.notify_all()
 
 
 def _free_slot(slots: int, wait: Callable[[], None], locks: contextlib.ExitStack) -> int:
@@ -226,11 +242,70 @@ def _free_slot(slots: int, wait: Callable[[], None], locks: contextlib.ExitStack
 def building(threads: int, wait: Callable[[], None]) -> Iterator[None]:
     """Share the processors that kernels with `threads` threads leave to builds."""
     with contextlib.ExitStack() as locks:
-        locks.enter_context(_on_all())
-        for cpu in sorted(_core.plan_processors(threads)[1]):
+        for cpu in sorted(_plan(threads)[1]):
             with held(f"gate-{cpu}", fcntl.LOCK_SH, wait):
                 locks.enter_context(held(f"processor-{cpu}", fcntl.LOCK_SH, wait))
         yield
+
+
+@contextlib.contextmanager
+def spare(threads: int) -> Iterator[bool]:
+    """Be the guest of the host on the processors of a kernel with `threads` threads, if no measurement uses or waits
+    for them. A measurement that comes later waits for the guest.
+
+    The calling thread, and threads and processes that it starts meanwhile, are pinned to these processors. Yields
+    whether they were free.
+    """
+    with contextlib.ExitStack() as locks:
+        measure, _, exclusive = _plan(threads)
+        free = not exclusive and all(_is_guest(cpu, locks) for cpu in sorted(measure))
+        if free:
+            locks.enter_context(_pinned_for_a_while(lambda: os.sched_setaffinity(0, measure)))
+        yield free
+
+
+def _is_guest(cpu: int, locks: contextlib.ExitStack) -> bool:
+    guest = _open(f"guest-{cpu}")
+    locks.callback(os.close, guest)
+    if not _try(guest, fcntl.LOCK_EX):
+        return False
+    _write_process(guest)
+    for name in (f"gate-{cpu}", f"processor-{cpu}"):
+        file = _open(name)
+        try:
+            if not _try(file, fcntl.LOCK_SH):
+                return False
+        finally:
+            os.close(file)
+    return True
+
+
+def _wait_for_guest(cpu: int, wait: Callable[[], None]) -> None:
+    """Wait until no guest is on a processor, except one whose process is stopped: it may hold its lock for long."""
+    file = _open(f"guest-{cpu}")
+    try:
+        while not _try(file, fcntl.LOCK_SH) and not _is_stopped(_process_of(file)):
+            wait()
+    finally:
+        os.close(file)
+
+
+def _is_stopped(process: str) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+    except (OSError, IndexError):  # it has ended, or is in another container
+        return False
+
+
+def _write_process(file: int) -> None:
+    """Write the number of this process to a lock file that it holds."""
+    os.ftruncate(file, 0)
+    os.pwrite(file, str(os.getpid()).encode(), 0)
+
+
+def _process_of(file: int) -> str:
+    """Return the process that holds a lock file, as text; empty where it is about to write that."""
+    return os.pread(file, 20, 0).decode(errors="replace")
 
 
 class Measures:
@@ -240,13 +315,12 @@ class Measures:
         self._file = _open("measures")
         self.first = _try(self._file, fcntl.LOCK_EX)
         if self.first:
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, str(os.getpid()).encode(), 0)
+            _write_process(self._file)
 
     @property
     def holder(self) -> str:
         """The process that has the claim, as text; empty where it is about to write that."""
-        return os.pread(self._file, 20, 0).decode(errors="replace")
+        return _process_of(self._file)
 
     def close(self) -> None:
         """Release the claim."""

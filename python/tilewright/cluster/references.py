@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 from tilewright import _core
 from tilewright.errors import Error
+from tilewright.support.numpy_dtype import numpy_dtype
 
 
 class References:
@@ -28,6 +30,8 @@ class References:
     ) -> None:
         self._outputs, self._reduction_length = outputs, reduction_length
         self._rounding, self._judge = rounding, judge
+        #: bytes of each output
+        self.sizes = [numpy_dtype(dtype).itemsize * math.prod(shape) for _, dtype, shape in outputs]
         self._expected: list[bytes] | None = None
         self.is_checked = False  #: whether the judge found out
         #: outputs by worker, while nothing shows which are right
@@ -67,3 +71,18 @@ class References:
             if problem and name not in self._rounding():
                 return str(problem)
         return ""
+
+
+def disagreement(workers: str) -> bytes:
+    """Return the result of a program of which workers compute different results, while nothing shows which are right.
+
+    Args:
+        workers: their names.
+    """
+    return _core.failed_measurement(
+        "run_error",
+        "cluster/workers-disagree",
+        f"workers {workers} compute different results of the program as it was written, and the interpreter takes "
+        "too long to decide which are right",
+        "add a third worker of this kind, or remove the one that is wrong",
+    )

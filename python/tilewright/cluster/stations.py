@@ -17,7 +17,7 @@ import numpy as np
 
 from tilewright import _core, ir
 from tilewright.cluster.messages import unpack
-from tilewright.cluster.processors import Canceled
+from tilewright.cluster.processors import Canceled, on_all
 from tilewright.task.arguments import kernel_arguments, make_arrays
 from tilewright.task.task import task_of
 
@@ -78,8 +78,10 @@ class Stations:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stations: collections.OrderedDict[tuple[str, int], Station] = collections.OrderedDict()
-        #: idle pipelines for builds, each with the time since when, by threads of kernels and time limit of a build
-        self._builders: dict[tuple[int, float], list[tuple[float, Any]]] = {}
+        #: idle pipelines for builds, each with the time since when, by threads of kernels, time limit of a build, and
+        #: whether it is on the processors of kernels
+        self._builders: dict[tuple[int, float, bool], list[tuple[float, Any]]] = {}
+        self.build_seconds = 0.0  #: of the last build
 
     def get(self, key: str, slot: int, program: bytes) -> Station:
         """Return the station of a program in a slot. The least recently used one is ended if there are too many."""
@@ -119,18 +121,22 @@ class Stations:
             each.close()
 
     @contextlib.contextmanager
-    def builder(self, threads: int, timeout: float) -> Iterator[Any]:
-        """Lend a pipeline for builds; nothing else uses it meanwhile."""
-        kind = threads, timeout
+    def builder(self, threads: int, timeout: float, *, guest: bool = False) -> Iterator[Any]:
+        """Lend a pipeline for builds; nothing else uses it meanwhile.
+
+        Args:
+            threads: number of the kernels' threads.
+            timeout: seconds that a build may take.
+            guest: whether it builds where the calling thread is pinned to.
+        """
+        kind = threads, timeout, guest
         with self._lock:
             free = self._builders.get(kind)
             pipeline = free.pop()[1] if free else None
         if pipeline is None:
-            pipeline = _core.WorkerPipeline(
-                arguments=[],
-                reduction_length=1,
-                options=_core.PipelineOptions(threads=threads, builders=1, builds_only=True, build_timeout=timeout),
-            )
+            options = _core.PipelineOptions(threads=threads, builders=1, builds_only=True, build_timeout=timeout)
+            with contextlib.nullcontext() if guest else on_all():
+                pipeline = _core.WorkerPipeline(arguments=[], reduction_length=1, options=options)
         try:
             yield pipeline
         except BaseException:
@@ -150,19 +156,19 @@ class Stations:
             each.close()
 
 
-def result_of(pipeline: Any, number: int, wanted: Callable[[], bool]) -> tuple[bytes, bytes | None]:
-    """Wait for a result of a pipeline. Return it with the object code.
+def results_of(pipeline: Any, count: int, wanted: Callable[[], bool]) -> Iterator[tuple[int, bytes, bytes | None]]:
+    """Wait for so many results of a pipeline. Yield each with its number and the object code.
 
     Raises:
         Canceled: the task was canceled; the pipeline was closed.
     """
-    while True:
-        for done, result, code in pipeline.poll(LOOK):
-            if done == number:
-                if _core.measured_facts(result)["outcome"] == "canceled":  # this worker ends
-                    raise Canceled
-                return result, code
-        if not wanted():
+    while count > 0:
+        for number, result, code in pipeline.poll(LOOK):
+            if _core.measured_facts(result)["outcome"] == "canceled":  # this worker ends
+                raise Canceled
+            count -= 1
+            yield number, result, code
+        if count > 0 and not wanted():
             pipeline.close()
             raise Canceled
 

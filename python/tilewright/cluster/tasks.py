@@ -1,5 +1,6 @@
 """Functions that run on a worker. Each takes bytes and returns bytes: errors are returned as data, and a session
 unpickles nothing. Build and measure are tasks of their own, so objects go from worker to worker without the session.
+Both take a chunk of candidates, because what Dask does for a task does not depend on their number.
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tilewright import _core
-from tilewright.cluster import labels, processors
+from tilewright.cluster import builds, labels, processors
+from tilewright.cluster.answers import decoded_build
 from tilewright.cluster.engine import engine
 from tilewright.cluster.messages import pack, unpack
 from tilewright.cluster.processors import Canceled
-from tilewright.cluster.stations import LOOK, STATIONS, Station, result_of
+from tilewright.cluster.stations import LOOK, STATIONS, Station, results_of
 from tilewright.errors import Error, ResourceError
 
 #: seconds that a task waits for processors that other processes of its host use at most
 MOST_WAITING = 120.0
+#: seconds between two events of a task by which the session knows that it goes on
+REPORT_SECONDS = 1.0
+#: seconds after which an event has left a worker
+_SENT_SECONDS = 0.1
 #: admits as many measuring tasks of this process as it has slots
 _TURNS = processors.Turns()
 
@@ -40,7 +46,8 @@ def _answers(function: Callable[..., dict[str, Any]]) -> Callable[..., bytes]:
     @functools.wraps(function)
     def task(specification: bytes, *arguments: Any) -> bytes:
         try:
-            answer = function(unpack(specification), *arguments)
+            with processors.off_kernels():
+                answer = function(unpack(specification), *arguments)
         except Canceled:
             answer = _told(ResourceError.of("cluster/canceled", "nobody waits for it any more"))
         except Error as error:
@@ -59,7 +66,7 @@ class _Run:
         self._worker = engine().get_worker()
         self._key = self._worker.get_current_task()
         self._specification = specification
-        self._begin = time.monotonic()
+        self._begin = self._reported = time.monotonic()
         self.times: dict[str, float] = {}
 
     def wanted(self) -> bool:
@@ -80,6 +87,17 @@ class _Run:
     def begins(self) -> None:
         """Start the time of the task, and notify the session by an event of Dask's."""
         self.lap("waiting")
+        self._report()
+        if self._specification.get("is_suspect"):  # it may end this worker at once, which others would be blamed for
+            time.sleep(_SENT_SECONDS)
+
+    def goes_on(self) -> None:
+        """Notify the session, at most once a second, that a candidate of the chunk is done."""
+        if time.monotonic() - self._reported > REPORT_SECONDS:
+            self._report()
+
+    def _report(self) -> None:
+        self._reported = time.monotonic()
         event = {"job": self._specification["job"], "worker": self._worker.address}
         self._worker.log_event(self._specification["topic"], event)
 
@@ -89,17 +107,26 @@ class _Run:
         self.times[name] = self.times.get(name, 0.0) + now - self._begin
         self._begin = now
 
+    def take_times(self) -> dict[str, float]:
+        """Return where the time went since the last call."""
+        times, self.times = self.times, {}
+        return times
+
 
 @_answers
-def build(specification: dict[str, Any], module: bytes, options: bytes) -> dict[str, Any]:
-    """Compiles a lowered module."""
+def build(specification: dict[str, Any], modules: Sequence[bytes], options: Sequence[bytes]) -> dict[str, Any]:
+    """Compile lowered modules.
+
+    Args:
+        specification: `threads` is the number of the kernels' threads, `timeout` the time limit of a build.
+        modules: see :func:`_core.candidate_parts`.
+        options: those of each module.
+    """
     run = _Run(specification)
     threads = specification["threads"]
-    with processors.building(threads, run.wait()), STATIONS.builder(threads, specification["timeout"]) as pipeline:
+    with processors.building(threads, run.wait()):
         run.begins()
-        result, code = result_of(pipeline, pipeline.build(module, options), run.wanted)
-        run.lap("building")
-    return {"result": result, "object": code, "times": run.times}
+        return {"built": builds.build(list(zip(modules, options, strict=True)), threads, specification["timeout"], run)}
 
 
 def submit_build(cluster: Any, module: bytes, options: bytes, threads: int, timeout: float) -> Any:
@@ -113,52 +140,83 @@ def submit_build(cluster: Any, module: bytes, options: bytes, threads: int, time
         timeout: seconds that the build may take.
     """
     what = pack({"job": "", "topic": cluster.topic, "threads": threads, "timeout": timeout})
-    return cluster.client.submit(build, what, module, options, pure=False, resources={labels.builds(): 1})
+    return cluster.client.submit(build, what, [module], [options], pure=False, resources={labels.builds(): 1})
+
+
+def built_at(built: dict[str, Any], place: int) -> dict[str, Any]:
+    """Return what became of a module of a chunk: its object and who built it, or an error."""
+    if built.get("error") is not None:
+        return {"error": built["error"]}
+    if place >= len(built["built"]):
+        return _told(ResourceError.of("cluster/task", f"worker {built['worker']} has built other modules"))
+    return dict(built["built"][place]) | {"worker": built["worker"]}
+
+
+def _built(packed: bytes) -> dict[str, Any]:
+    """Return what another worker has built, or an error where that is not the answer of such a task."""
+    try:
+        return decoded_build(packed)
+    except ValueError as error:
+        return _told(ResourceError.of("cluster/task", f"these are no objects: {error}"))
 
 
 @_answers
 def measure(
-    specification: dict[str, Any], program: bytes, reference: bytes, built: bytes, incumbent: bytes | None
+    specification: dict[str, Any], program: bytes, reference: bytes, chunks: Sequence[bytes], incumbent: bytes | None
 ) -> dict[str, Any]:
-    """Measure an object, alternately with the incumbent; without `built`, call the reference alone.
+    """Measure objects one after the other, alternately with the incumbent; without any, call the reference alone.
 
     Args:
-        specification: `key` is that of the target, `rounding` what results may differ by, ...
-        program: what it is called with.
+        specification: `key` is that of the target, `rounding` what results may differ by, `candidates` says where each
+            object is: the number of its chunk, its place there, ...; `incumbent` is the place of the incumbent in its
+            chunk, ...
+        program: what they are called with.
         reference: what :func:`build` returned for the unscheduled program.
-        built: what it returned for the candidate.
+        chunks: what it returned for the candidates.
         incumbent: what it returned for the incumbent.
     """
-    candidate = unpack(built) if built else None
-    if lost := _lost_build(reference, candidate):
-        return lost
-    made = {"built_by": [candidate["worker"], candidate["times"]]} if candidate is not None else {}
-    if candidate is not None and candidate.get("object") is None:
-        return {"result": candidate.get("result"), "times": {}} | made
+    written = built_at(_built(reference), 0)
+    if written.get("error") is not None:
+        return {"lost_build": written["error"][0]}
+    unpacked = [_built(each) for each in chunks]
+    candidates = [built_at(unpacked[each["chunk"]], each["place"]) for each in specification["candidates"]]
+    answers = [_without_measuring(candidate) for candidate in candidates]
+    answer: dict[str, Any] = {"answers": answers}
+    if candidates and not any(candidate.get("object") for candidate in candidates):
+        return answer
+    beside = None if incumbent is None else built_at(_built(incumbent), specification["incumbent"]).get("object")
     run = _Run(specification)
     with _slot(run, specification) as slot:
         run.begins()
-        station, fresh = _station(run, specification, slot, program, reference, again=candidate is None)
-        answer: dict[str, Any] = {"times": run.times} | made
+        station, fresh = _station(run, specification, slot, program, written, again=not candidates)
         if fresh is not None:
-            answer["reference"] = fresh
-            answer["outputs"] = station.outputs
-        if candidate is None:
-            answer["object"] = unpack(reference).get("object")
-        if candidate is None or ("outputs" in answer and answer["outputs"] is None):
+            answer |= {"reference": fresh, "outputs": station.outputs}
+        if not candidates:
+            return answer | {"object": written.get("object"), "times": run.times}
+        if station.outputs is None:
             return answer
-        number = station.pipeline.measure(
-            candidate["object"],
-            station.entry,
-            None if incumbent is None else unpack(incumbent).get("object"),
-            check_only=specification["check_only"],
-            is_baseline=specification["is_baseline"],
-        )
-        answer["result"] = _measured(run, specification, slot, station, number)
-        run.lap("measuring")
-    if specification["check_only"] or _core.measured_facts(answer["result"])["contender"]:
-        answer["object"] = candidate["object"]  # for the finals
+        numbers = {}
+        for place, (candidate, how) in enumerate(zip(candidates, specification["candidates"], strict=True)):
+            if candidate.get("object") is not None:
+                other = beside if how["beside"] else None
+                options = {name: how[name] for name in ("check_only", "is_baseline")}
+                numbers[station.pipeline.measure(candidate["object"], station.entry, other, **options)] = place
+        for number, result in _measured(run, specification, slot, station, len(numbers)):
+            place = numbers[number]
+            run.lap("measuring")
+            answers[place] |= {"result": result, "times": run.take_times()}
+            run.goes_on()
+            if specification["candidates"][place]["check_only"] or _core.measured_facts(result)["contender"]:
+                answers[place]["object"] = candidates[place]["object"]  # for the finals
     return answer
+
+
+def _without_measuring(candidate: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of a candidate that is built: why there is no object, if so, and who built it."""
+    if candidate.get("error") is not None:
+        return {"lost_build": candidate["error"][0], "times": {}}
+    answer = {"times": {}, "built_by": [candidate["worker"], candidate["times"]]}
+    return answer if candidate.get("object") is not None else answer | {"result": candidate.get("result")}
 
 
 @_answers
@@ -168,12 +226,13 @@ def finals(specification: dict[str, Any], program: bytes, reference: bytes, kern
     Raises:
         tilewright.ResourceError: the reference fails here.
     """
-    if lost := _lost_build(reference, None):
-        return lost
+    written = built_at(_built(reference), 0)
+    if written.get("error") is not None:
+        return {"lost_build": written["error"][0]}
     run = _Run(specification)
     with _slot(run, specification) as slot:
         run.begins()
-        station, fresh = _station(run, specification, slot, program, reference)
+        station, fresh = _station(run, specification, slot, program, written)
         if station.outputs is None:
             why = _core.measured_facts(fresh or b"")["message"]
             raise ResourceError.of("cluster/reference", f"the program as it was written fails there: {why}")
@@ -188,14 +247,6 @@ def finals(specification: dict[str, Any], program: bytes, reference: bytes, kern
     if error is not None and error[0] == "measure/canceled":  # this worker ends
         raise Canceled
     return {"seconds": seconds, "disturbed": disturbed, "failed": error, "times": run.times}
-
-
-def _lost_build(reference: bytes, candidate: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the answer of a task one of whose builds did not come to its end, as where its worker ended; else None."""
-    for whose, built in (("reference", unpack(reference)), ("candidate", candidate or {})):
-        if built.get("error") is not None:
-            return {"lost_build": [whose, built["error"][0]], "times": {}}
-    return None
 
 
 @contextlib.contextmanager
@@ -219,18 +270,23 @@ def _slot(run: _Run, specification: dict[str, Any]) -> Iterator[int]:
 
 
 def _station(
-    run: _Run, specification: dict[str, Any], slot: int, program: bytes, reference: bytes, *, again: bool = False
+    run: _Run,
+    specification: dict[str, Any],
+    slot: int,
+    program: bytes,
+    written: dict[str, Any],
+    *,
+    again: bool = False,
 ) -> tuple[Station, bytes | None]:
     """The station of the program; where it is new, or `again`, its reference is called, and this is the result."""
     station = STATIONS.get(specification["program"], slot, program)
     run.lap("preparing")
     fresh = None
     if station.outputs is None or again:
-        written = unpack(reference)
         if written.get("object") is None:
             return station, written.get("result")
-        number = station.pipeline.measure(written["object"], station.entry, None, reference=True)
-        fresh = _measured(run, specification, slot, station, number)
+        station.pipeline.measure(written["object"], station.entry, None, reference=True)
+        ((_, fresh),) = _measured(run, specification, slot, station, 1)
         run.lap("reference")
         if _core.measured_facts(fresh)["outcome"] == "ok":
             station.outputs = station.pipeline.expected()
@@ -240,10 +296,14 @@ def _station(
     return station, fresh
 
 
-def _measured(run: _Run, specification: dict[str, Any], slot: int, station: Station, number: int) -> bytes:
+def _measured(
+    run: _Run, specification: dict[str, Any], slot: int, station: Station, count: int
+) -> Iterator[tuple[int, bytes]]:
+    """Yield numbers and results of so many kernels that the station was given."""
     try:
         with processors.off_kernels():
-            return result_of(station.pipeline, number, run.wanted)[0]
+            for number, result, _ in results_of(station.pipeline, count, run.wanted):
+                yield number, result
     except BaseException:  # canceled, or its helper does not start
         STATIONS.forget(specification["program"], slot)
         raise

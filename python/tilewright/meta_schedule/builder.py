@@ -16,8 +16,8 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.cluster import tasks
+from tilewright.cluster.answers import decoded_build
 from tilewright.cluster.connection import Cluster
-from tilewright.cluster.messages import unpack
 from tilewright.errors import ArgumentError, Error
 from tilewright.meta_schedule import named_functions
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
@@ -200,7 +200,7 @@ class DaskBuilder(Builder):
 
     def _end(self, future: Any) -> BuilderResult:
         try:
-            answer = unpack(future.result())
+            answer = tasks.built_at(decoded_build(future.result()), 0)
         except Exception as error:
             return BuilderResult(None, f"DaskBuilder: the build was lost: {error}")
         if answer.get("object") is None:
