@@ -159,6 +159,30 @@ def test_a_measurement_waits_for_a_guest_unless_that_is_stopped() -> None:
         pass
 
 
+def test_a_guest_takes_no_lock_of_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is stopped meanwhile would keep it."""
+    if _core.plan_processors(1)[2]:
+        pytest.skip("one processor: nothing is left")
+    names: dict[int, str] = {}
+    taken: set[str] = set()
+    opened, tried = processors._open, processors._try
+
+    def noted(name: str) -> int:
+        file = opened(name)
+        names[file] = name
+        return file
+
+    def taking(file: int, how: int) -> bool:
+        taken.add(names[file])
+        return tried(file, how)
+
+    monkeypatch.setattr(processors, "_open", noted)
+    monkeypatch.setattr(processors, "_try", taking)
+    with processors.spare(1) as free:
+        assert free
+    assert taken == {f"guest-{cpu}" for cpu in _core.plan_processors(1)[0]}
+
+
 def _is_locked(name: str) -> bool:
     file = processors._open(name)
     try:

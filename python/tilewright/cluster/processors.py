@@ -16,6 +16,7 @@ import fcntl
 import functools
 import os
 import stat
+import struct
 import tempfile
 import threading
 import time
@@ -31,6 +32,8 @@ FOLDER_VARIABLE = "TILEWRIGHT_HOST_FOLDER"
 _TRY, _LONGEST_TRY = 0.002, 0.02
 #: seconds between two looks whether a task is wanted that waits for another task of its process
 _LOOK = 0.1
+#: struct flock of a lock on a whole file, beside that of flock(): it shows, without a lock, that a measurement has it
+_MARK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 #: notified when a measurement of this process has given its processors back
 FREED = threading.Condition()
 
@@ -102,6 +105,8 @@ def held(name: str, how: int, wait: Callable[[], None]) -> Iterator[None]:
     try:
         while not _try(file, how):
             wait()
+        if how == fcntl.LOCK_EX:
+            fcntl.fcntl(file, fcntl.F_OFD_SETLK, _MARK)
         yield
     finally:
         os.close(file)
@@ -269,15 +274,19 @@ def _is_guest(cpu: int, locks: contextlib.ExitStack) -> bool:
     locks.callback(os.close, guest)
     if not _try(guest, fcntl.LOCK_EX):
         return False
-    _write_process(guest)
-    for name in (f"gate-{cpu}", f"processor-{cpu}"):
-        file = _open(name)
-        try:
-            if not _try(file, fcntl.LOCK_SH):
-                return False
-        finally:
-            os.close(file)
-    return True
+    if _process_of(guest) != str(os.getpid()):
+        _write_process(guest)
+    return not any(_is_marked(name) for name in (f"gate-{cpu}", f"processor-{cpu}"))
+
+
+def _is_marked(name: str) -> bool:
+    """Return whether a measurement has a lock. This takes none, which a process that is stopped would keep."""
+    file = _open(name)
+    try:
+        (kind,) = struct.unpack_from("h", fcntl.fcntl(file, fcntl.F_OFD_GETLK, _MARK))
+        return bool(kind != fcntl.F_UNLCK)
+    finally:
+        os.close(file)
 
 
 def _wait_for_guest(cpu: int, wait: Callable[[], None]) -> None:
