@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -192,3 +193,5 @@ def test_info(run: Run) -> None:
     assert facts["processor"]["features"] == native.features
     assert facts["limits"][0]["threads"] == 1
     assert facts["limits"][0]["operations_per_second"]["float32"] > 1e9
+    flags = json.loads(run("info", "--json", "--cflags", "--libs").stdout)
+    assert shlex.join(flags) == run("info", "--cflags", "--libs").stdout.strip()

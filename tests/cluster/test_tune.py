@@ -83,6 +83,12 @@ def test_a_search_gives_the_candidates_of_one_without_a_cluster(machines: Machin
     later = [each for each in records(tmp_path / "there.db") if each.index >= 12 and each.outcome == "ok"]
     assert later and all(each.incumbent_seconds > 0 for each in later)
 
+    # A damaged note of the batch is none.
+    with contextlib.closing(sqlite3.connect(tmp_path / "there.db")) as file, file:
+        assert file.execute("UPDATE meta SET value = 'x' WHERE key LIKE 'batch %'").rowcount == 1
+    again = tw.tune(scale, **{**asked, "trials": 2}, database=tmp_path / "there.db", cluster=machines.address)
+    assert again.progress.trials == 2
+
 
 def program_file(folder: Path) -> Path:
     file = folder / "program.py"

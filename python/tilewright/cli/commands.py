@@ -737,7 +737,7 @@ def report(
 
 @app.command()
 def info(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object; of flags, a list.")] = False,
     cflags: Annotated[
         bool, typer.Option("--cflags", help="Only the flags to compile with Tilewright's headers.")
     ] = False,
@@ -750,7 +750,8 @@ def info(
     from tilewright.kernel.compiler_flags import build_flags
 
     if cflags or libs:
-        print(shlex.join([*(build_flags().cflags if cflags else ()), *(build_flags().libs if libs else ())]))
+        flags = [*(build_flags().cflags if cflags else ()), *(build_flags().libs if libs else ())]
+        print(json.dumps(flags) if as_json else shlex.join(flags))
         return
     from tilewright import _core
     from tilewright.support import machine

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -453,10 +454,11 @@ class _Search:
         the identity of a search, and is kept: with another number of workers, the candidates stay the same."""
         name = f"batch {self.key} {self.target} {identity} {self.seed}"
         if self.batch is None and self.cluster is not None:
-            kept = store.meta(name)
+            kept = store.meta(name) or ""
             there = self.cluster.workers(now=True).values()
             measuring = sum(worker.measure for worker in there if worker.target == target_key(self.target))
-            self.batch = int(kept) if kept else 2 * measuring or _core.DEFAULT_BATCH
+            is_kept = re.fullmatch("[1-9][0-9]{0,8}", kept)  # a damaged note is none
+            self.batch = int(kept) if is_kept else 2 * measuring or _core.DEFAULT_BATCH
         if self.batch is None or self.batch == _core.DEFAULT_BATCH:
             return identity
         self.options["batch"] = self.batch
