@@ -738,9 +738,7 @@ def report(
 @app.command()
 def info(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object; of flags, a list.")] = False,
-    cflags: Annotated[
-        bool, typer.Option("--cflags", help="Only the flags to compile with Tilewright's headers.")
-    ] = False,
+    cflags: Annotated[bool, typer.Option("--cflags", help="Only the flags that find the C headers.")] = False,
     libs: Annotated[bool, typer.Option("--libs", help="Only the flags to link exported objects with.")] = False,
 ) -> None:
     """Versions, the processor, and the measured limits of this machine."""
