@@ -24,7 +24,7 @@ struct ConstIntBound {
 
   static ConstIntBound everything() { return {}; }
   static ConstIntBound single(int64_t value) { return between(value, value); }
-  /// From `low` to `high`, as far as ends can say it.
+  /// The values from `low` to `high`; wider by one where an end would be a value that is reserved (see above).
   static ConstIntBound between(int64_t low, int64_t high) {
     return {std::clamp(low, kNegInf, kPosInf - 1), std::max(high, kNegInf + 1)};
   }

@@ -37,7 +37,7 @@ class Engine {
   void assume(const BufferDomain& domain);
   size_t enter(const Expr& condition);
   void leave(size_t mark);
-  /// Whether nothing was entered after it that was not left.
+  /// Whether `mark` belongs to the innermost scope that is still open.
   bool is_innermost(size_t mark) const { return mark + 1 == marks_.size(); }
   /// Between queries: forgets when so much is remembered that looking it up misses the caches.
   void trim();

@@ -47,8 +47,7 @@ const IntrinsicRow& intrinsic_row(Intrinsic intrinsic);
 /// By the name of an Op, with or without the prefix "tir."; kUnknown for anything else.
 Intrinsic find_intrinsic(std::string_view name);
 /// Of a call; kUnknown when it calls a function of the module or an operator that is not in the table, or has another
-/// number of arguments than that row: such a call has no meaning, and nobody has to count arguments before reading
-/// them.
+/// number of arguments than that row. Passes need not count arguments before they read them.
 Intrinsic intrinsic_of(const Call& call);
 /// The row whose name a call has, whatever its arguments are: for the verifier, which counts them.
 Intrinsic named_by(const Call& call);

@@ -108,8 +108,8 @@ std::vector<PyDependency> dependencies(const PyScope& self, const PySRef& end, b
   return result;
 }
 
-/// Returns the statement with the blocks that replace others under the identities of these, which is what references
-/// follow.
+/// Returns the statement in which each new block has the identity of the block that it replaces, so that existing
+/// references to the old block find the new one.
 NodeRef with_identities(const NodeRef& target, const nb::dict& blocks) {
   std::map<const NodeBase*, Identity> identities;
   for (auto [old, replacement] : blocks) {

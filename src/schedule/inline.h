@@ -46,10 +46,10 @@ std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block)
 /// data wrap around on overflow, but index arithmetic must not overflow (docs/meaning.md).
 Status check_wraps_nowhere(const Place& producer, const Assignment& made, int consumer, const char* code);
 
-/// The block, where data selects the elements of its regions: that data is read too.
+/// Returns the block. If the indices of its regions load buffers, as in A[I[i]], its reads name these buffers, too.
 Ref<Block> with_reads_of_indices(Block block, SpanId span = {});
-/// The block with its declared reads as its body has them now; those behind pointers stay as declared. `part`: of a
-/// store whose value has come into that of this block as it is, and which is not looked through again.
+/// Returns the block with its reads computed from its body; declared reads through pointers are kept. `part` describes
+/// a store whose value is now part of this block's value, so that its analysis is not repeated.
 Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore* part = nullptr);
 
 }  // namespace tilewright::schedule

@@ -139,8 +139,8 @@ tasks.build = wrapped
 
 def test_a_candidate_that_kills_workers_at_once_is_a_failure(machines: Machines, tmp_path: Path) -> None:
     machines.worker("--measure", "1", "--build", "0")
-    # Until the session cancels a task, Dask gives it to the next worker. How many that are depends on how busy the
-    # machine is.
+    # If a worker dies, Dask runs its task on another worker until the session cancels the task. The number of lost
+    # workers depends on the load of the machine.
     for _ in range(5):
         machines.worker("--measure", "0", "--build", "1", patch=KILLER, wait=False)
     machines.wait()

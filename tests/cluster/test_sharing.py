@@ -140,7 +140,7 @@ def test_two_sessions_share_a_worker_equally(simulated: Machines) -> None:
 
 
 def test_a_candidate_that_ends_workers_from_within_a_chunk_is_a_failure(simulated: Machines) -> None:
-    # Until the session cancels a task, Dask gives it to the next worker.
+    # If a worker dies, Dask runs its task on another worker until the session cancels the task.
     for number in range(5):
         simulated.worker("--measure", "1", "--build", "1", patch=SIMULATED, wait=False, host=str(number))
     simulated.wait()

@@ -1,8 +1,8 @@
 """Builds of a chunk of candidates on a worker: by one helper process, and by a guest where kernels would run.
 
-The guest uses the processors that the host keeps for kernels while no measurement uses or waits for them, as in a
-search on one machine (``src/search/measure/pipeline_loop.h``). The next measurement waits for it, so it builds only
-where builds are short.
+The guest is a second helper process. It builds on the processors that are reserved for kernels while no measurement
+runs or waits, as a search on one machine does (``src/search/measure/pipeline_loop.h``). A measurement that comes
+meanwhile waits until the build ends, so the guest builds only where builds are short.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Chunk:
             thread.join()
 
     def _be_guest(self, threads: int, timeout: float) -> None:
-        # An error is reported by the thread of the task, which builds the module, then.
+        # If a build fails here, the task's own thread builds the module again and reports the error.
         with contextlib.suppress(Exception), processors.off_kernels():
             while self._todo and not self._has_ended:
                 built = STATIONS.build_seconds < _SHORT and self._build_as_guest(threads, timeout)

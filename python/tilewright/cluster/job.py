@@ -103,7 +103,7 @@ class Job:
 
 @dataclasses.dataclass(eq=False)
 class Chunk:
-    """A task of Dask that builds or measures candidates, one after the other."""
+    """A Dask task that builds or measures several candidates, one after the other."""
 
     name: str  #: the worker reports it when the task starts
     builds: bool  #: otherwise it measures

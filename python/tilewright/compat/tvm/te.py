@@ -178,7 +178,7 @@ def extern_primfunc(input_tensors: Sequence[Any], primfunc: Any, **kwargs: Any) 
 
 
 def _accessed(body: Any) -> tuple[set[Any], set[Any]]:
-    """Return the buffers that a program loads from, and those that it stores to."""
+    """Return the set of buffers that a program loads and the set that it stores."""
     loaded: set[Any] = set()
     stored: set[Any] = set()
 

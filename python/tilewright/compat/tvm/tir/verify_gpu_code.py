@@ -1,4 +1,4 @@
-"""Whether kernels of a lowered function stay within the limits of a GPU."""
+"""Check that the kernels of a lowered function stay within the limits of a GPU."""
 
 from __future__ import annotations
 

@@ -26,7 +26,13 @@ T_ARG_INFO_JSON_OBJ_LIST = list[Any]
 def alloc_argument_common(
     f_random_fill: Callable[[Any], None], device: Any, args_info: Sequence[Any], alloc_repeat: int
 ) -> list[list[Any]]:
-    """Return sets of arrays that the function has filled; `args_info` is a list of ["TENSOR", dtype, shape].
+    """Allocate `alloc_repeat` sets of arguments, filled by `f_random_fill`.
+
+    Args:
+        f_random_fill: fills an array in place.
+        device: where the arrays are.
+        args_info: ["TENSOR", dtype, shape] for each argument.
+        alloc_repeat: number of sets.
 
     Raises:
         NotImplementedError: an argument is no tensor.
@@ -48,7 +54,7 @@ def alloc_argument_common(
 def run_evaluator_common(
     rt_mod: Any, device: Any, evaluator_config: EvaluatorConfig, repeated_args: Sequence[Sequence[Any]]
 ) -> list[float]:
-    """Return the seconds per call of the kernel that a module is called by, set by set."""
+    """Measure the entry function of a module; return its seconds per call for each set of arguments."""
     flush = evaluator_config.enable_cpu_cache_flush
     evaluator = rt_mod.time_evaluator(
         func_name=rt_mod.entry_name,
