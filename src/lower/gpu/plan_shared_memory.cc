@@ -35,39 +35,32 @@ namespace {
 
 constexpr int64_t kAlignmentOfFragments = 32;
 
-struct Tile : SharedTile {
-  Ref<Allocate> allocate;
-  int declared = 0;  ///< position of the allocation
+/// The allocations of shared memory in a kernel, and the arena that holds them.
+struct Plan {
+  std::vector<Ref<Allocate>> allocations;
+  SharedArena arena;
 };
 
 class Lifetimes {
  public:
-  Result<std::vector<Tile>> find(const Stmt& body) {
+  Result<Plan> find(const Stmt& body) {
     visit(
         body,
         [&](const Ref<Allocate>& allocate, Visitor& v) {
           if (is_shared_scope(scope_of(allocate->buffer_var))) note(allocate);
           v.descend(allocate);
         },
-        [&](const Ref<For>& loop, Visitor& v) {
-          const int begin = ++position_;
-          v.descend(loop);
-          extend(begin, ++position_);
-        },
-        [&](const Ref<While>& loop, Visitor& v) {
-          const int begin = ++position_;
-          v.descend(loop);
-          extend(begin, ++position_);
-        },
+        [&](const Ref<For>& loop, Visitor& v) { plan_.arena.loop(false, [&] { v.descend(loop); }); },
+        [&](const Ref<While>& loop, Visitor& v) { plan_.arena.loop(false, [&] { v.descend(loop); }); },
         [&](const Ref<BufferStore>& store, Visitor& v) {
           v.descend(store);
-          touch(store->buffer->data);
-          ++position_;
+          plan_.arena.touch(store->buffer->data);
+          plan_.arena.next_statement();
         },
         [&](const Ref<Evaluate>& evaluate, Visitor& v) {
           v.descend(evaluate);
           if (is_fragment_step(evaluate->value)) align_for_fragments(*evaluate->value.as<Call>());
-          ++position_;
+          plan_.arena.next_statement();
         },
         [&](const Ref<LetStmt>& let, Visitor& v) {
           v(let->value);
@@ -75,15 +68,15 @@ class Lifetimes {
           v(let->body);
         },
         [&](const Ref<Var>& v, Visitor& walk) {
-          if (walk.role() == Role::kChild) touch(v);
+          if (walk.role() == Role::kChild) plan_.arena.touch(v);
         },
-        [&](const Ref<BufferLoad>& load) { touch(load->buffer->data); },
+        [&](const Ref<BufferLoad>& load) { plan_.arena.touch(load->buffer->data); },
         [&](const Ref<DeclBuffer>& decl, Visitor& v) {  // names it, and does nothing to it
           v(decl->body);
         },
         [&](const Ref<Buffer>&, Visitor&) {});
     if (error_) return *error_;
-    return std::move(tiles_);
+    return std::move(plan_);
   }
 
  private:
@@ -98,72 +91,44 @@ class Lifetimes {
       }
       return;
     }
-    Tile tile{{}, allocate, ++position_};
-    tile.bytes = std::max<int64_t>(*count, 1) * allocate->dtype.bytes() * allocate->dtype.lanes;
-    index_[allocate->buffer_var] = tiles_.size();
-    tiles_.push_back(tile);
+    const int64_t bytes = std::max<int64_t>(*count, 1) * allocate->dtype.bytes() * allocate->dtype.lanes;
+    plan_.arena.allocate(allocate->buffer_var, bytes);
+    plan_.allocations.push_back(allocate);
   }
 
   /// What is accessed through a pointer into a buffer, is an access of the buffer.
   void note_pointer(const LetStmt& let) {
-    auto note = [&](const Ref<Var>& pointer) {
-      auto found = index_.find(pointer);
-      if (found != index_.end()) index_[let.var] = size_t{found->second};
-    };
+    auto note = [&](const Ref<Var>& pointer) { plan_.arena.alias(let.var, pointer); };
     visit(
         let.value, [&](const Ref<Var>& v) { note(v); }, [&](const Ref<BufferLoad>& load) { note(load->buffer->data); });
   }
 
   void align_for_fragments(const Call& step) {
     auto memory = step.args.size() == 8 ? Fragments::memory_of(step.args[5]) : std::nullopt;
-    auto found = memory ? index_.find(memory->data) : index_.end();
-    if (found != index_.end()) tiles_[found->second].alignment = kAlignmentOfFragments;
+    SharedTile* tile = memory ? plan_.arena.find(memory->data) : nullptr;
+    if (tile) tile->alignment = kAlignmentOfFragments;
   }
 
-  void touch(const Ref<Var>& pointer) {
-    auto found = index_.find(pointer);
-    if (found == index_.end()) return;
-    Tile& tile = tiles_[found->second];
-    if (tile.first < 0) tile.first = position_;
-    tile.last = std::max(tile.last, position_);
-  }
-
-  /// Extends lifetimes after a loop: a buffer that is used in it and allocated outside is alive in all of it.
-  void extend(int begin, int end) {
-    for (Tile& tile : tiles_) {
-      if (tile.declared >= begin || tile.last < begin) continue;
-      tile.first = std::min(tile.first, begin);
-      tile.last = end;
-    }
-  }
-
-  std::vector<Tile> tiles_;
-  std::unordered_map<NodeRef, size_t> index_;
-  int position_ = 0;
+  Plan plan_;
   std::optional<Diagnostic> error_;
 };
-
-/// Returns the size of the arena.
-int64_t place(std::vector<Tile>& tiles) {
-  std::vector<SharedTile*> all;
-  for (Tile& tile : tiles) all.push_back(&tile);
-  return place_in_arena(all);
-}
 
 }  // namespace
 
 PassResult plan_shared_memory(const Ref<PrimFunc>& func, PassContext& context) {
   if (!is_kernel(*func)) return func;
   KernelLoops kernel = KernelLoops::of(func->body);
-  TW_TRY(tiles, Lifetimes().find(kernel.body));
-  if (tiles.empty()) return place_barriers(func, context);
-  const int64_t size = place(tiles), most = context.target.max_shared_memory_per_block;
+  TW_TRY(plan, Lifetimes().find(kernel.body));
+  auto& [allocations, shared] = plan;
+  if (allocations.empty()) return place_barriers(func, context);
+  const int64_t size = shared.place(), most = context.target.max_shared_memory_per_block;
   if (most > 0 && size > most) {
     std::string parts;
-    for (const Tile& tile : tiles) {
-      parts += (parts.empty() ? "" : ", ") + tile.allocate->buffer_var->name_hint + " " + std::to_string(tile.bytes);
+    for (size_t i : indices_of(allocations)) {
+      parts += (parts.empty() ? "" : ", ") + allocations[i]->buffer_var->name_hint + " " +
+               std::to_string(shared.tiles()[i].bytes);
     }
-    return refuse_at(tiles[0].allocate, "lower/shared-memory",
+    return refuse_at(allocations[0], "lower/shared-memory",
                      "a block of this kernel needs " + std::to_string(size) + " bytes of shared memory (" + parts +
                          "), and the target has " + std::to_string(most),
                      "use smaller tiles, or copy less than a whole tile at a time: compute_at a loop further inside");
@@ -171,10 +136,11 @@ PassResult plan_shared_memory(const Ref<PrimFunc>& func, PassContext& context) {
   const DataType byte = DataType::uint(8);
   Ref<Buffer> arena = decl_buffer({i32(std::max<int64_t>(size, 1))}, byte, "arena", "shared");
   Stmt body = rewrite(kernel.body, [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
-    auto tile = find_if(tiles, [&](const Tile& t) { return t.allocate == allocate; });
-    if (tile == tiles.end()) return r.descend(allocate);
+    const auto found = std::ranges::find(allocations, allocate);
+    if (found == allocations.end()) return r.descend(allocate);
+    const SharedTile& tile = shared.tiles()[static_cast<size_t>(found - allocations.begin())];
     Stmt inside = r(allocate->body);
-    Expr address = call(DataType::handle(), "tir.address_of", {load(arena, {i32(tile->offset)})});
+    Expr address = call(DataType::handle(), "tir.address_of", {load(arena, {i32(tile.offset)})});
     return make<LetStmt>({allocate->buffer_var, address, inside}, allocate.span());
   });
   body = make<DeclBuffer>({arena, body});

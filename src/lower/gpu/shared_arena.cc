@@ -6,10 +6,40 @@
 
 namespace tilewright::lower {
 
-int64_t place_in_arena(const std::vector<SharedTile*>& tiles) {
+void SharedArena::allocate(const Ref<Var>& data, int64_t bytes) {
+  index_[data] = tiles_.size();
+  tiles_.push_back({.bytes = bytes, .declared = ++position_});
+}
+
+void SharedArena::alias(const Ref<Var>& view, const Ref<Var>& data) {
+  auto found = index_.find(data);
+  if (found != index_.end()) index_[view] = size_t{found->second};
+}
+
+SharedTile* SharedArena::find(const Ref<Var>& data) {
+  auto found = index_.find(data);
+  return found == index_.end() ? nullptr : &tiles_[found->second];
+}
+
+void SharedArena::touch(const Ref<Var>& data) {
+  SharedTile* tile = find(data);
+  if (!tile) return;
+  if (tile->first < 0) tile->first = position_;
+  tile->last = position_;
+}
+
+void SharedArena::extend(int begin, int end, bool is_pipeline) {
+  for (SharedTile& tile : tiles_) {
+    if (tile.last < begin || (tile.declared >= begin && !is_pipeline)) continue;
+    tile.first = std::min(tile.first, begin);
+    tile.last = end;
+  }
+}
+
+int64_t SharedArena::place() {
   std::vector<SharedTile*> order;
-  for (SharedTile* tile : tiles) {
-    if (tile->first >= 0) order.push_back(tile);
+  for (SharedTile& tile : tiles_) {
+    if (tile.first >= 0) order.push_back(&tile);
   }
   std::ranges::stable_sort(order, [](const SharedTile* a, const SharedTile* b) { return a->bytes > b->bytes; });
   int64_t size = 0;

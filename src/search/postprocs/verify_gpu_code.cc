@@ -7,7 +7,6 @@
 // are never alive together share bytes, as in the compiled kernel (lower/gpu/plan_shared_memory.cc).
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
 #include "analysis/threads.h"
 #include "ir/build.h"
@@ -79,55 +78,6 @@ std::optional<Launch> launch_of(const AttrStmt& attr) {
   const IntImm* extent = attr.value.as<IntImm>();
   return Launch{*axis, iter->thread_tag, extent ? std::optional(extent->value) : std::nullopt};
 }
-
-/// The shared memory of a kernel while it is walked: which buffers are alive together.
-///
-/// A buffer is alive from its first access to its last, in all of a loop if it is allocated outside of it, and in all
-/// of a pipeline, whose iterations overlap.
-class SharedMemory {
- public:
-  void allocate(const Ref<Var>& data, int64_t bytes) {
-    index_[data] = tiles_.size();
-    tiles_.push_back({{.bytes = bytes}, ++position_});
-  }
-  /// What is accessed through `view` is an access of the other.
-  void alias(const Ref<Var>& view, const Ref<Var>& data) {
-    auto found = index_.find(data);
-    if (found != index_.end()) index_[view] = size_t{found->second};
-  }
-  void touch(const Ref<Var>& data) {
-    auto found = index_.find(data);
-    if (found == index_.end()) return;
-    Tile& tile = tiles_[found->second];
-    if (tile.first < 0) tile.first = position_;
-    tile.last = position_;
-  }
-  void next_statement() { ++position_; }
-  template <class Descend>
-  void loop(bool is_pipeline, Descend descend) {
-    const int begin = ++position_;
-    descend();
-    const int end = ++position_;
-    for (Tile& tile : tiles_) {
-      if (tile.last < begin || (tile.declared >= begin && !is_pipeline)) continue;
-      tile.first = std::min(tile.first, begin);
-      tile.last = end;
-    }
-  }
-  int64_t bytes() {
-    std::vector<lower::SharedTile*> all;
-    for (Tile& tile : tiles_) all.push_back(&tile);
-    return lower::place_in_arena(all);
-  }
-
- private:
-  struct Tile : lower::SharedTile {
-    int declared = 0;  ///< position of the allocation
-  };
-  std::vector<Tile> tiles_;
-  std::unordered_map<NodeRef, size_t> index_;
-  int position_ = 0;
-};
 
 /// Checks the resources of one kernel.
 class KernelCheck {
@@ -255,13 +205,13 @@ class KernelCheck {
   void finish() {
     auto within = [](int64_t value, int64_t limit) { return limit == 0 || value <= limit; };  // 0: not stated
     good_ &= within(kernel_.threads, target_.max_threads_per_block);
-    good_ &= within(kernel_.shared.bytes(), target_.max_shared_memory_per_block);
+    good_ &= within(kernel_.shared.place(), target_.max_shared_memory_per_block);
   }
 
   struct Kernel {
     std::map<std::string, int64_t> extents;
     int64_t threads = 1;
-    SharedMemory shared;
+    lower::SharedArena shared;
   };
   const Target& target_;
   bool open_grids_;
