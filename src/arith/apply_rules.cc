@@ -127,6 +127,13 @@ Expr Engine::rewritten(const Expr& e) {
       Expr guard = match.build(rule.guard, static_cast<int>(rule.guard.size()) - 1);
       if (!guard.defined() || !prove(guard)) continue;
     }
+    // Operands that are sums over data may leave the type where the sum with a constant did not.
+    const bool moves_sums = domain == kIndexRule && (rule.domain & kWrappingRule) == 0 && reads_data(e);
+    if (moves_sums && any_of(match.slots, [&](const Expr& operand) {
+          return operand.defined() && is_index(operand.dtype()) && !stays_inside(flat(operand), operand.dtype());
+        })) {
+      continue;
+    }
     Expr result = match.build(rule.replacement, static_cast<int>(rule.replacement.size()) - 1);
     if (result.defined()) return result;
   }

@@ -66,25 +66,40 @@ void group(const Linear& dividend, int64_t g, Linear* s, Linear* t) {
 }  // namespace
 
 /// Whether the sum may be computed in the type. A variable of which no range is known, or only one as wide as its type,
-/// is taken to be small, with its product a quarter of the largest number at most; a range is taken at its word.
-bool Engine::stays_inside(const Linear& sum, DataType type) {
+/// is taken to be small, with its product a quarter of the largest number at most; a range is taken at its word. Data
+/// may be any number of their type. If the sum is a part of `dividend`, which is a number of the type, then it is not
+/// above the largest number where what was removed is not negative, and not below the smallest one where that is not
+/// positive.
+bool Engine::stays_inside(const Linear& sum, DataType type, const Linear& dividend) {
   ConstIntBound whole = ConstIntBound::of_type(type), range = sum_bound(sum);
   if (range.is_finite() && range.within(whole)) return true;
+  if (sum.single_atom()) return true;
+  auto [low, high] = ends_of(sum, type);
+  if (low >= int_min(type) && high <= int_max(type)) return true;
+  const Linear removed = dividend - sum;
+  if (removed.bad) return false;
+  auto [least, most] = ends_of(removed, type);
+  return (low >= int_min(type) || most <= 0) && (high <= int_max(type) || least >= 0);
+}
+
+/// The ends of a sum under the assumptions of stays_inside().
+std::pair<__int128, __int128> Engine::ends_of(const Linear& sum, DataType type) {
   __int128 low = sum.constant, high = sum.constant;
   for (const Term& term : sum.terms) {
-    Ends ends = known_ends(term.atom);
-    ConstIntBound of_atom = bound(term.atom);
+    const Ends ends = reads_data(term.atom) ? Ends{true, true} : known_ends(term.atom);
+    const ConstIntBound range = bound(term.atom);
     auto reach = [&](bool known, int64_t end, int sign) {
       constexpr __int128 kSmall = __int128{1} << 21;
       if (known) return __int128{end} * term.coeff;
       __int128 most = kSmall * (term.coeff < 0 ? -term.coeff : term.coeff);
       return std::min<__int128>(most, int_max(type) / 4) * (term.coeff < 0 ? -sign : sign);
     };
-    __int128 a = reach(ends.low, of_atom.min_value, -1), b = reach(ends.high, of_atom.max_value, 1);
+    const __int128 a = reach(ends.low, range.has_min() ? range.min_value : int_min(term.atom.dtype()), -1);
+    const __int128 b = reach(ends.high, range.max_value, 1);
     low += std::min(a, b);
     high += std::max(a, b);
   }
-  return low >= int_min(type) && high <= int_max(type);
+  return {low, high};
 }
 
 /// The known ends of the range of a variable. For another expression: both, if those of all its variables are known.
@@ -138,10 +153,10 @@ Linear Engine::divide(Linear dividend, int64_t divisor, DataType type) {
   }
   whole.constant = floor_div(dividend.constant, divisor);
   rest.constant = floor_mod(dividend.constant, divisor);
-  if (!rest.terms.empty() && !stays_inside(rest, type)) {
+  if (!rest.terms.empty() && !stays_inside(rest, type, dividend)) {
     whole.constant = dividend.constant / divisor;
     rest.constant = dividend.constant % divisor;
-    if (!stays_inside(rest, type)) {
+    if (!stays_inside(rest, type, dividend)) {
       whole = Linear();
       rest = dividend;
     }
@@ -217,20 +232,6 @@ Linear Engine::quotient_atom(const Linear& dividend, int64_t divisor, DataType t
   return atom_of(make<FloorDiv>({*expr, int_imm(type, divisor)}));
 }
 
-/// Whether `rest` computes with data that `dividend` had bounded: (I[i] % 6 + 1) % 3 is not (I[i] + 1) % 3 where I[i]
-/// is the largest number of its type. Sizes and axes are taken to be small, data are not.
-bool Engine::exposes_data(const Linear& rest, const Linear& dividend) {
-  auto may_leave = [&](const Linear& sum) {
-    const bool is_data = any_of(sum.terms, [&](const Term& term) {
-      const Ends ends = known_ends(term.atom);
-      return reads_data(term.atom) && !(ends.low && ends.high);
-    });
-    const bool is_alone = sum.terms.size() == 1 && sum.constant == 0 && sum.terms[0].coeff == 1;
-    return is_data && !is_alone;
-  };
-  return may_leave(rest) && !may_leave(dividend);
-}
-
 /// Returns a sum that is congruent to the dividend modulo the divisor: by T1, and with `merge` also by T4. Without
 /// `merge`, coefficients and the constant keep their signs, which gives tighter bounds than the residues.
 Linear Engine::residue(const Linear& dividend, int64_t divisor, bool merge) {
@@ -263,9 +264,9 @@ Linear Engine::modulo(Linear dividend, int64_t divisor, DataType type) {
   if (dividend.bad) return dividend;
   if (divisor == 1) return Linear::of_int(0);
   Linear rest = residue(dividend, divisor, true);
-  if (!rest.bad && !rest.terms.empty() && (!stays_inside(rest, type) || exposes_data(rest, dividend))) {
+  if (!rest.bad && !rest.terms.empty() && !stays_inside(rest, type, dividend)) {
     rest = residue(dividend, divisor, false);
-    if (!stays_inside(rest, type)) rest = dividend;
+    if (!stays_inside(rest, type, dividend)) rest = dividend;
   }
   if (rest.bad) return rest;
   if (rest.terms.empty()) return Linear::of_int(floor_mod(rest.constant, divisor));

@@ -204,13 +204,13 @@ Linear Engine::divide_symbolic(const Linear& dividend, const Expr& divisor, Data
   if (!parts) return plain(dividend, divisor);
   Linear rest = dividend;
   Linear whole = take_multiples(rest, divisors, *parts);
-  if (!rest.is_constant() && !stays_inside(rest, type)) {
+  if (!rest.is_constant() && !stays_inside(rest, type, dividend)) {
     rest = dividend;
     whole = Linear();
   }
   if (!quotient) {
     Linear other = without_remainders(rest, divisors, *parts);
-    if (!other.bad && !(other.fingerprint() == rest.fingerprint()) && stays_inside(other, type)) {
+    if (!other.bad && !(other.fingerprint() == rest.fingerprint()) && stays_inside(other, type, dividend)) {
       take_multiples(other, divisors, *parts);
       rest = std::move(other);
     }

@@ -19,6 +19,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "arith/analyzer.h"
@@ -151,8 +152,8 @@ class Engine {
   Linear residue(const Linear& dividend, int64_t divisor, bool merge);
   Linear quotient_atom(const Linear& dividend, int64_t divisor, DataType type);
   Linear remainder_atom(const Linear& dividend, int64_t divisor, DataType type);
-  bool stays_inside(const Linear& sum, DataType type);
-  bool exposes_data(const Linear& rest, const Linear& dividend);
+  bool stays_inside(const Linear& sum, DataType type, const Linear& dividend = Linear::failed());
+  std::pair<__int128, __int128> ends_of(const Linear& sum, DataType type);
   struct Ends {
     bool low, high;
   };

@@ -397,12 +397,14 @@ Expr Engine::simplify_min_max(const Expr& e) {
     }
   }
   // min(x + z, y + z) = min(x, y) + z
+  const Linear whole_x = x, whole_y = y;
   Linear common = take_common(x, y);
   if (common.terms.empty() && x.constant == y.constant && x.constant != 0) {
     common.constant = x.constant;
     x.constant = y.constant = 0;
   }
-  if (!common.terms.empty() || common.constant != 0) {
+  if ((!common.terms.empty() || common.constant != 0) && stays_inside(x, a.dtype(), whole_x) &&
+      stays_inside(y, a.dtype(), whole_y)) {
     auto p = to_expr(x, a.dtype()), q = to_expr(y, a.dtype());
     if (p && q) {
       Expr inner = simplify(is_min ? Expr(make<Min>({*p, *q})) : Expr(make<Max>({*p, *q})));
