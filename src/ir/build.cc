@@ -348,10 +348,8 @@ DataType call_type(Intrinsic intrinsic, const std::vector<Expr>& args) {
                     "T." + std::string(row.name) + " takes " + wanted + ", not " + args[0].dtype().str(),
                     "cast the argument: x.astype(dtype)");
   };
-  if (row.arity >= 0 && static_cast<int>(args.size()) != row.arity) {
-    refuse_operands("ir/intrinsic-arity",
-                    "T." + std::string(row.name) + " takes " + std::to_string(row.arity) + " arguments, not " +
-                        std::to_string(args.size()),
+  if (!row.takes(args.size())) {
+    refuse_operands("ir/intrinsic-arity", row.wrong_count(args.size()),
                     "the table of intrinsics in the documentation says what each takes");
   }
   switch (row.typing) {

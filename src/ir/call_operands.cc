@@ -85,9 +85,7 @@ std::optional<std::string> wrong_operands(const Call& call) {
   if (intrinsic == Intrinsic::kUnknown) return std::nullopt;
   const IntrinsicRow& row = intrinsic_row(intrinsic);
   const std::string name = "T." + std::string(row.name);
-  if (row.arity >= 0 && static_cast<int>(call.args.size()) != row.arity) {
-    return name + " takes " + std::to_string(row.arity) + " arguments, not " + std::to_string(call.args.size());
-  }
+  if (!row.takes(call.args.size())) return row.wrong_count(call.args.size());
   const Operands operands(call, intrinsic);
   const bool is_vector_part = intrinsic == Intrinsic::k_vectorlow || intrinsic == Intrinsic::k_vectorhigh ||
                               intrinsic == Intrinsic::k_vectorcombine;

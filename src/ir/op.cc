@@ -83,6 +83,10 @@ Intrinsic find_intrinsic(std::string_view name) {
   return it == op_table().by_name.end() ? Intrinsic::kUnknown : it->second;
 }
 
+std::string IntrinsicRow::wrong_count(size_t count) const {
+  return "T." + std::string(name) + " takes " + std::to_string(arity) + " arguments, not " + std::to_string(count);
+}
+
 Intrinsic named_by(const Call& call) {
   auto it = op_table().by_node.find(call.op.get());
   if (it != op_table().by_node.end()) return it->second;
@@ -93,8 +97,7 @@ Intrinsic named_by(const Call& call) {
 Intrinsic intrinsic_of(const Call& call) {
   const Intrinsic intrinsic = named_by(call);
   if (intrinsic == Intrinsic::kUnknown) return intrinsic;
-  const int arity = intrinsic_row(intrinsic).arity;
-  return arity >= 0 && call.args.size() != static_cast<size_t>(arity) ? Intrinsic::kUnknown : intrinsic;
+  return intrinsic_row(intrinsic).takes(call.args.size()) ? intrinsic : Intrinsic::kUnknown;
 }
 
 Ref<Op> intrinsic_op(Intrinsic intrinsic) { return op_table().ops.at(static_cast<size_t>(intrinsic)); }

@@ -41,6 +41,10 @@ struct IntrinsicRow {
   int vector_bits;              ///< widest element of which vector code exists; 0: vectors are taken apart
   bool elementary;              ///< computed by a function of libm or by vector code that takes tens of operations
   bool of_floats, of_integers;  ///< what ir/meaning.h computes
+
+  bool takes(size_t count) const { return arity < 0 || count == static_cast<size_t>(arity); }
+  /// The message for a call with a number of arguments that the intrinsic does not take.
+  std::string wrong_count(size_t count) const;
 };
 
 const IntrinsicRow& intrinsic_row(Intrinsic intrinsic);

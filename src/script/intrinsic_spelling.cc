@@ -45,7 +45,7 @@ DataType fixed_type(ScriptType script, const std::vector<NodeRef>& args) {
 
 DataType plain_call_type(Intrinsic intrinsic, const std::vector<NodeRef>& args) {
   const IntrinsicRow& row = intrinsic_row(intrinsic);
-  if (row.arity >= 0 && static_cast<int>(args.size()) != row.arity) return DataType::void_();
+  if (!row.takes(args.size())) return DataType::void_();
   DataType first = type_of(args, 0);
   // Functions of T bring their arguments to one type.
   bool unequal = row.arity == 2 && type_of(args, 1) != first;

@@ -67,10 +67,8 @@ Expr intrinsic(std::string_view name, std::vector<Operand> args) {
     refuse("builder/intrinsic", "no intrinsic is called '" + std::string(name) + "'",
            "the table of intrinsics in the documentation lists them");
   const IntrinsicRow& row = intrinsic_row(intrinsic);
-  if (row.arity >= 0 && static_cast<int>(args.size()) != row.arity) {
-    refuse("builder/intrinsic",
-           "T." + std::string(name) + " takes " + std::to_string(row.arity) + " arguments, not " +
-               std::to_string(args.size()),
+  if (!row.takes(args.size())) {
+    refuse("builder/intrinsic", row.wrong_count(args.size()),
            "the table of intrinsics in the documentation says what each takes");
   }
   if (any_of(args, [](const Operand& a) { return !a.node.defined(); })) {

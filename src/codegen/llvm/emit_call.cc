@@ -44,7 +44,7 @@ Spelling spelling_of(Intrinsic intrinsic) {
 /// does not forgive wrong ones.
 bool arguments_fit(Intrinsic intrinsic, const std::vector<Expr>& args, DataType result) {
   const IntrinsicRow& row = intrinsic_row(intrinsic);
-  if (row.arity >= 0 && static_cast<int>(args.size()) != row.arity) return false;
+  if (!row.takes(args.size())) return false;
   DataType first = args.empty() ? result : args[0].dtype();
   switch (intrinsic) {
     case Intrinsic::k_if_then_else:
