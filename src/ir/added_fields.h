@@ -40,7 +40,7 @@ bool is_empty(const std::vector<F>& field) {
 }
 }  // namespace detail
 
-/// Null, empty or zero: what an added field has in every program that was stored before it.
+/// Whether the value is null, empty or zero, as an added field is in every program that was stored before it.
 template <class F>
 bool is_default_field(const F& field) {
   if constexpr (requires { detail::is_empty(field); }) {

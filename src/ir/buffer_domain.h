@@ -38,16 +38,16 @@ struct BufferDomain {
   Ref<Buffer> segments;
 };
 
-/// Those that the block itself declares; none for an annotation that is malformed.
+/// Returns the declarations of the block itself; none if the annotation is malformed.
 std::vector<BufferDomain> buffer_domains(const Block& block);
-/// Whether there is such an annotation, and it has that form.
+/// Whether the annotation exists and is well formed.
 bool declares_domains(const Annotations& annotations);
 /// The key of the annotation: a List with one List of whole buffers, as BufferRegions, for each group of disjoint ones.
 inline constexpr std::string_view kDisjointBuffers = "disjoint_buffers";
 using DisjointBuffers = std::vector<Ref<Buffer>>;
-/// The groups that the block itself declares; none for an annotation that is malformed.
+/// Returns the groups that the block itself declares; none if the annotation is malformed.
 std::vector<DisjointBuffers> disjoint_buffers(const Block& block);
-/// Whether there is such an annotation, and it has that form.
+/// Whether the annotation exists and is well formed.
 bool declares_disjoint(const Annotations& annotations);
 /// Adds a group to the annotations of a block.
 void declare(Annotations& annotations, const DisjointBuffers& buffers);

@@ -21,7 +21,7 @@ inline Ref<IntImm> i64(int64_t value) { return int_imm(DataType::int_(64), value
 inline Ref<IntImm> bool_imm(bool value) { return int_imm(DataType::bool_(), value); }
 Ref<FloatImm> float_imm(DataType dtype, double value);
 Ref<StringImm> string_imm(std::string value);
-/// `value` in `dtype`, broadcast if dtype has lanes. Integers wrap is not allowed: out of range throws.
+/// Returns a constant of type `dtype`, broadcast if that has lanes. Throws if the value is out of range.
 Expr constant(DataType dtype, int64_t value);
 Expr constant(DataType dtype, double value);
 inline Expr constant(DataType dtype, int value) { return constant(dtype, static_cast<int64_t>(value)); }
@@ -87,7 +87,7 @@ Expr select(Expr condition, Expr true_value, Expr false_value);
 Expr if_then_else(Expr condition, Expr true_value, Expr false_value);
 Expr ramp(Expr base, Expr stride, int lanes);
 Expr broadcast(Expr value, int lanes);
-/// The operator of a binary kind applied with promotion and folding; the kinds from Add to Or.
+/// Applies the operator of a kind from Add to Or, with promotion and folding.
 Expr binary(Kind kind, Expr a, Expr b);
 
 /// An intrinsic whose type follows from its arguments (Typing other than kExplicit).
@@ -100,12 +100,13 @@ Stmt store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices);
 
 // ---- statements ------------------------------------------------------------------------------------------------
 
-/// Flattens; one statement comes back as itself; none gives Evaluate(0).
+/// Returns the statements as one sequence, nested sequences flattened. Returns a single statement itself, and
+/// Evaluate(0) if there is none.
 Stmt seq(std::vector<Stmt> stmts);
 Stmt nop();
 bool is_nop(const Stmt& s);
 Stmt loop(Ref<Var> v, Expr extent, Stmt body, ForKind kind = ForKind::kSerial);
-/// The function as a module of one: {"main": func}, or under its global symbol.
+/// Returns a module with this function only, named "main" or by its global symbol.
 Ref<Module> as_module(const Ref<PrimFunc>& func);
 /// The module with function `name` replaced or added.
 Ref<Module> with_function(const Ref<Module>& module, const std::string& name, const Func& func);

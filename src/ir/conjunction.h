@@ -7,8 +7,8 @@
 
 namespace tilewright {
 
-/// The terms that hold where the condition does, in order, none of them an `and` or a hint that one is likely; a
-/// condition that always holds has none.
+/// Returns the operands of nested `and`s, in order, without hints that one is likely. None for a condition that is
+/// constantly true.
 std::vector<Expr> conjuncts(const Expr& condition);
 
 }  // namespace tilewright

@@ -6,7 +6,7 @@
 // #define X TW_CASE_UNLESS_STMT
 // #include "ir/kinds.def"
 // #undef X
-//       ...                                // what is no statement
+//       ...                                // all other kinds
 //   }
 #pragma once
 

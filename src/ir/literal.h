@@ -52,7 +52,7 @@ Expr still_number(Expr result, const Expr& part);
 bool keeps_digits(const NodeRef& node);
 /// Whether it is a float that float32 holds.
 bool fits_float32(const NodeRef& node);
-/// The expression of the type that it has alone; what keeps no digits comes back as it is.
+/// Returns the number in the type that it has alone; any other expression unchanged.
 NodeRef settle(NodeRef node);
 Expr settled(const Operand& operand);
 /// The node as the value of an attribute. A float of Python becomes float32 where that type holds it, else float64, as

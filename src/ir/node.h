@@ -37,7 +37,7 @@ enum class Sort : uint8_t { kExpr, kStmt, kType, kFunc, kAux };
 
 std::string_view kind_name(Kind kind);
 Sort kind_sort(Kind kind);
-/// What a program is made of, on its way from what a user writes to what code is generated from.
+/// The stages of a program, from what users write to what code is generated from. Each allows certain kinds of nodes.
 enum class Stage : uint8_t {
   kSparse,     ///< iterations over sparse axes beside blocks
   kScheduled,  ///< blocks
@@ -55,8 +55,8 @@ class NodeBase {
   DataType dtype;      ///< of expressions: derived by make(); void otherwise
   uint32_t depth = 1;  ///< 1 + the largest depth of a child
   SpanId span = 0;     ///< takes no part in equality
-  /// Of an expression: itself and those in it. What stands in several places counts each time, since whatever looks at
-  /// a program comes by that often.
+  /// Number of expressions in this one, itself included. A shared one counts once for each use, since traversals visit
+  /// each use.
   uint32_t operations = 1;
 
   virtual ~NodeBase() = default;
@@ -77,7 +77,7 @@ class NodeBase {
   mutable std::atomic<uint32_t> refs_{0};
 };
 
-/// What nodes of one sort have in common for the Python binding: nothing but a class to inherit from.
+/// Base classes of the nodes of one sort, for the Python binding.
 struct ExprNode : NodeBase {
   using NodeBase::NodeBase;
 };

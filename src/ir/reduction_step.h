@@ -26,9 +26,9 @@ class ReductionStep {
   Expr step(const Expr& element, const Expr& operand) const;
   /// Two partial results as one, of vectors too.
   Expr combine(const Expr& a, const Expr& b) const;
-  /// Where a partial result starts: combining it changes nothing.
+  /// The neutral element of the operation, with which a partial result starts.
   Expr identity() const;
-  /// Combining what an element starts from once more changes nothing: it is neutral, or a constant that may be met any
+  /// Combining the initial value a second time changes nothing: it is neutral, or a constant that may be combined any
   /// number of times.
   bool may_restart_from(const Expr& start) const;
   /// The element decides whether the operand is evaluated: `element and operand`, in this order.

@@ -10,16 +10,16 @@ namespace tilewright {
 
 using VarMap = std::unordered_map<NodeRef, Expr>;
 
-/// Every use of a variable in the map is replaced; buffers whose shape, data or offset mention one are replaced by new
-/// buffers at all their uses. Expressions are rebuilt as they are, without simplification.
+/// Replaces every use of the variables in the map. Buffers whose shape, data or offset uses one become new buffers, at
+/// all of their uses. Nothing is simplified.
 Expr substitute(const Expr& root, const VarMap& map);
 Stmt substitute(const Stmt& root, const VarMap& map);
 Ref<PrimFunc> substitute(const Ref<PrimFunc>& root, const VarMap& map);
 Ref<Block> substitute(const Ref<Block>& root, const VarMap& map);
 Ref<BufferRegion> substitute(const Ref<BufferRegion>& root, const VarMap& map);
 
-/// A copy whose variables, buffers and block identities are all its own: what is defined inside is renewed, what is
-/// free stays.
+/// Returns a copy in which all variables, buffers and block identities that the program defines are new ones. Free
+/// variables and buffers stay.
 Stmt renew_defs(const Stmt& root);
 Ref<PrimFunc> renew_defs(const Ref<PrimFunc>& root);
 

@@ -1,9 +1,9 @@
 // visit and rewrite: the only traversal mechanism. A lambda's first parameter selects its kind of node.
 //
 //   visit(stmt, [&](const Ref<BufferLoad>& load) { ... });              // called before the children, which follow
-//   visit(stmt, [&](const Ref<For>& loop, Visitor& v) { ...; v.descend(loop); });   // decides about the children
-//   itself Stmt after = rewrite(stmt, [&](const Ref<Var>& v, Rewriter&) -> Expr { ... },
-//                              [&](const Ref<For>& loop, Rewriter& r) -> Stmt { Stmt s = r.descend(loop); ... });
+//   visit(stmt, [&](const Ref<For>& loop, Visitor& v) { ...; v.descend(loop); });   // visits the children itself
+//   Stmt after = rewrite(stmt, [&](const Ref<Var>& v, Rewriter&) -> Expr { ... },
+//                        [&](const Ref<For>& loop, Rewriter& r) -> Stmt { Stmt s = r.descend(loop); ... });
 //
 // Order: children in the order of Members. References are borrowed: no counts are touched. A subtree without a change
 // comes back as the same pointer. Any depth that make() allows is safe.
@@ -58,7 +58,7 @@ class Visitor {
   }
   /// Visits the children.
   void descend(const NodeRef& node);
-  /// How the node now being visited hangs on its parent.
+  /// Whether the parent uses the visited node or binds it.
   Role role() const { return role_; }
 
  protected:
