@@ -242,3 +242,26 @@ def test_own_functions_keep_their_names(tmp_path: Path) -> None:
         p, q = np.arange(4, dtype="int32"), np.zeros(4, "int32")
         loaded["f_validate"](p, q)
         assert (q == p + 1).all()
+
+
+def test_a_validator_replaces_no_function_of_its_name_in_the_module(tmp_path: Path) -> None:
+    @T.prim_func
+    def gather(I: T.Buffer((4,), "int32"), A: T.Buffer((8,), "float32"), B: T.Buffer((4,), "float32")):
+        T.assume_buffer_domain(I, [0, 8])
+        for i in range(4):
+            B[i] = A[I[i]]
+
+    @T.prim_func
+    def double(A: T.Buffer((8,), "float32")):
+        for i in range(8):
+            A[i] = A[i] * T.float32(2)
+
+    kernels = tw.compile(tw.ir.IRModule({"gather": gather, "gather_validate": double}))
+    loaded = tw.load(kernels.export(tmp_path, "both").library)
+    assert set(kernels) == set(loaded) == {"gather", "double"}
+    a, b = np.arange(8, dtype="float32"), np.zeros(4, "float32")
+    loaded["double"](a)
+    loaded["gather"](np.array([0, 7, 3, 3], "int32"), a, b)
+    np.testing.assert_array_equal(b, [0, 14, 6, 6])
+    with pytest.raises(tw.ArgumentError, match=r"I\[1\] is not in \["):
+        loaded["gather"].validate(np.array([0, 8, 3, 3], "int32"), a, b)

@@ -56,7 +56,10 @@ def _with_validators(program: _Program) -> _Program:
             written = program.module.functions[key].with_attr("global_symbol", below.attrs["global_symbol"])
             validator = _core.validator_of(written)
             if validator is not None and validator.attrs["global_symbol"] not in taken:
-                validators[f"{key}{VALIDATE}"] = validator
+                own = f"{key}{VALIDATE}"
+                while own in program.lowered.functions or own in program.module.functions:
+                    own += "_"  # another function has this name in the module, and is exported under another one
+                validators[own] = validator
     if not validators:
         return program
     checks = _core.lower(_core.Module(validators), program.target, "")[0]
