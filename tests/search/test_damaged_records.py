@@ -21,6 +21,7 @@ from tilewright.cli.commands import app
 from tilewright.database.records import best_schedule, open_database, read_database, sizes_of
 from tilewright.database.upkeep import merge, prune
 from tilewright.report.database_report import report_on
+from tilewright.report.page import page
 from tilewright.script import tir as T
 
 TRIALS = 4
@@ -115,6 +116,26 @@ def test_messages_may_quote_anything(file: Path) -> None:
         (workload,) = store.workloads()
         rows = store.records(workload.hash, "")
     assert {row.error for row in rows} == {"killed by \ufffd( signal 11"}
+
+
+def test_times_that_no_call_takes(file: Path) -> None:
+    """The speed of such a record would be infinite."""
+    best = best_of(file)
+    for seconds in ("1e-320", "1e-30"):
+        harm(file, "record", "seconds", f"[{seconds}]", f"id = {best}")
+        harm(file, "record", "median", float(seconds), f"id = {best}")
+        found = report_on(file)
+        assert found.tasks[0].failures["no time"][0] == 1
+        assert "<svg" in page(found)
+
+
+def test_messages_with_brackets_are_printed_as_they_are(file: Path) -> None:
+    message = "C[i, j] is wrong [/usr/lib/x.so] [bold]:smile:"
+    harm(file, "record", "outcome", "run_error", f"id != {best_of(file)}")
+    harm(file, "record", "error", message)
+    shown = CliRunner().invoke(app, ["report", str(file), "--out", str(file.with_suffix(".html"))])
+    assert shown.exit_code == 0, shown.output
+    assert message in " ".join(shown.output.split())
 
 
 def test_a_session_measures_it_again_and_keeps_both(file: Path) -> None:

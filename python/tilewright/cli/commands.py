@@ -670,14 +670,15 @@ def db(
 def show_table(table: Any, *, titled: bool = True) -> None:
     """Print a table to the terminal."""
     from rich.table import Table
+    from rich.text import Text
 
     if titled:
         print(f"\n{table.title}")  # printed separately, since rich would wrap it to the width of the table
     listing = Table()
     for number, column in enumerate(table.columns):
-        listing.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
+        listing.add_column(Text(column), justify="left" if number == 0 else "right", overflow="fold")
     for row in table.rows:
-        listing.add_row(*row)
+        listing.add_row(*map(Text, row))  # not as str: rich takes the brackets of "C[i, j]" for markup
     console().print(listing)
 
 

@@ -46,6 +46,8 @@ __all__ = ["Baseline", "BestSchedule", "DatabaseReport", "Roofline", "TaskReport
 STOPPED = "slow_stopped"
 #: outcome of records of other programs whose seconds are none
 NO_TIME = "no time"
+#: no call takes less: a fraction of a cycle
+LEAST_SECONDS = 1e-12
 ORDINALS = {1: "best", 2: "second-best", 3: "third-best"}
 #: message for a database without records
 EMPTY = "It holds no records: `tilewright tune FILE` and tw.tune(program, database=...) add some."
@@ -573,7 +575,7 @@ def _task_report(
 
 
 def _has_time(row: Record) -> bool:
-    return bool(row.seconds) and 0 < row.median < math.inf
+    return bool(row.seconds) and LEAST_SECONDS <= row.median < math.inf
 
 
 def _moment(created: str) -> float:

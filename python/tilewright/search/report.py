@@ -421,14 +421,15 @@ def table(rows: list[Row], title: str, dtype: str) -> Any:
     """A rich table of these rows, with one number of threads; it fits into 80 columns."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
-    result = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    result = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
     share = [f"of {rows[0].roof}"] if rows[0].roof else []
     columns = ("time", rate_unit(dtype), "GB/s", *share)
     result.add_column("", no_wrap=True)
     peer = [f"speed / {row.what}" for row in rows if row.what not in (AS_WRITTEN, BY_RULES, BEST)]
     for column in (*columns, *peer):
-        result.add_column(column, justify="right", no_wrap=True)
+        result.add_column(Text(column), justify="right", no_wrap=True)
     for row in rows:
         ratio = row.ratio_to_peer
         against = [] if ratio is None else [f"{ratio[0]:.2f} ({ratio[1]:.2f} to {ratio[2]:.2f})"]
@@ -436,7 +437,7 @@ def table(rows: list[Row], title: str, dtype: str) -> Any:
         rates = (timing.format_estimate(rate, work) for rate in (row.gflops, row.gbs))
         shares = [format_share(row.fraction_of_roof, work)] if row.roof else []
         cells = (format_seconds(row.seconds), *rates, *shares, *against)
-        result.add_row(row.what, *cells)
+        result.add_row(*map(Text, (row.what, *cells)))
     return result
 
 
