@@ -3,6 +3,7 @@
 
 #include <cctype>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "codegen/c_names.h"
@@ -71,33 +72,35 @@ class KernelHeader {
     return s_.symbols[slot].var.defined() ? used_.take(s_.symbols[slot].name, "size") : "";
   }
 
-  std::string size_text(const Signature::Dim& dim) const {
+  /// As C computes it, or, with `exact` off, for people; nothing where C cannot.
+  std::optional<std::string> size_text(const Signature::Dim& dim, bool exact = true) const {
     if (dim.kind == TW_DIM_CONSTANT) return std::to_string(dim.value);
     size_t slot = static_cast<size_t>(dim.value);
     if (!symbols_[slot].empty()) return symbols_[slot];
-    for (const Signature::Check& check : s_.checks) {
-      if (check.slot == dim.value) return c_expression(check.value);
-    }
-    return "0";
+    const auto found = find_if(s_.checks, [&](const Signature::Check& check) { return check.slot == dim.value; });
+    return found == s_.checks.end() ? std::nullopt : c_expression(found->value, exact);
   }
 
-  std::string c_expression(const Expr& e) const {
-    auto text = infix_text(e, [&](const Expr& v) -> std::string {
-      for (size_t i : indices_of(s_.symbols)) {
-        if (s_.symbols[i].var == v) return symbols_[i];
-      }
-      expressible_ = false;
-      return "0";
-    });
-    expressible_ &= text.has_value();
-    return text.value_or("0");
+  std::optional<std::string> c_expression(const Expr& e, bool exact) const {
+    bool is_known = true;
+    auto text = infix_text(
+        e,
+        [&](const Expr& v) -> std::string {
+          for (size_t i : indices_of(s_.symbols)) {
+            if (s_.symbols[i].var == v) return symbols_[i];
+          }
+          is_known = false;
+          return "";
+        },
+        exact);
+    return is_known ? text : std::nullopt;
   }
 
   std::string describe(size_t i) const {
     const Signature::Param& param = s_.params[i];
     if (!param.buffer.defined()) return names_[i] + ": " + param.var.dtype().str();
     std::string text = names_[i] + ": " + param.buffer->dtype.str() + "[";
-    for (size_t d : indices_of(param.shape)) text += (d ? ", " : "") + size_text(param.shape[d]);
+    for (size_t d : indices_of(param.shape)) text += (d ? ", " : "") + size_text(param.shape[d], false).value_or("...");
     return text + (param.written ? "], written" : "], read");
   }
 
@@ -105,10 +108,10 @@ class KernelHeader {
   bool is_compact() const {
     bool compact = true;
     for (const Signature::Param& param : s_.params) {
-      compact &= param.strides.empty() && param.elem_offset.kind == TW_DIM_CONSTANT;
-      for (const Signature::Dim& dim : param.shape) size_text(dim);
+      compact &= param.strides.empty() && param.elem_offset.kind == TW_DIM_CONSTANT && param.elem_offset.value == 0;
+      for (const Signature::Dim& dim : param.shape) compact &= size_text(dim).has_value();
     }
-    return compact && expressible_;
+    return compact;
   }
 
   void write_typed() {
@@ -145,12 +148,21 @@ class KernelHeader {
     return none_of(s_.params, [&](const Signature::Param& p) { return p.symbol == static_cast<int>(slot); });
   }
 
+  /// As an element of a list of int64_t, to which C++ converts no unsigned numbers of 64 bits.
+  std::string extent_text(const Signature::Dim& dim) const {
+    const auto is_unsigned = [](const Signature::Symbol& symbol) {
+      return symbol.var.defined() && symbol.var.dtype().is_uint() && symbol.var.dtype().bits == 64;
+    };
+    const std::string text = *size_text(dim);
+    return dim.kind != TW_DIM_CONSTANT && any_of(s_.symbols, is_unsigned) ? "(int64_t)(" + text + ")" : text;
+  }
+
   void write_tensor(size_t i) {
     const Signature::Param& param = s_.params[i];
     std::string number = std::to_string(param.position);
     DLDataType type = dlpack_type(param.buffer->dtype);
     out_ << "  int64_t tw_shape" << number << "[] = {";
-    for (size_t d : indices_of(param.shape)) out_ << (d ? ", " : "") << size_text(param.shape[d]);
+    for (size_t d : indices_of(param.shape)) out_ << (d ? ", " : "") << extent_text(param.shape[d]);
     out_ << (param.shape.empty() ? "0};\n" : "};\n");
     out_ << "  DLTensor tw_tensor" << number << " = {(void*)" << names_[i] << ", {kDLCPU, 0}, " << param.shape.size()
          << ", {" << int{type.code} << ", " << int{type.bits} << ", " << type.lanes << "}, tw_shape" << number
@@ -185,7 +197,6 @@ class KernelHeader {
   std::ostream& out_;
   CNames used_;
   std::vector<std::string> names_, symbols_;
-  mutable bool expressible_ = true;
 };
 
 Result<std::string> read_text(const std::string& path) {

@@ -1,5 +1,7 @@
 #include "codegen/signature.h"
 
+#include <fmt/format.h>
+
 #include <unordered_map>
 #include <unordered_set>
 
@@ -169,6 +171,16 @@ class SignatureBuilder {
   std::unordered_map<NodeRef, int> slots_;
 };
 
+/// Whether index arithmetic of sizes subtracts.
+bool may_be_negative(const Expr& e) {
+  bool subtracts = false;
+  if (!e.dtype().is_int()) return false;
+  visit(
+      e, [&](const Ref<Sub>&) { subtracts = true; },
+      [&](const Ref<IntImm>& number) { subtracts = subtracts || number->value < 0; });
+  return subtracts;
+}
+
 }  // namespace
 
 std::vector<int> Signature::shape_slots() const {
@@ -187,22 +199,38 @@ Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& nam
   return builder.take();
 }
 
-std::optional<std::string> infix_text(const Expr& e, const std::function<std::string(const Expr&)>& name_of) {
+std::optional<std::string> infix_text(const Expr& e, const std::function<std::string(const Expr&)>& name_of,
+                                      bool exact) {
+  auto group = [&](Expr part, const std::string& text) {
+    while (!exact && part.is<Cast>()) part = part.as<Cast>()->value;  // the text has none
+    return part.is<Var>() || part.is<IntImm>() || part.is<Cast>() ? text : "(" + text + ")";
+  };
   auto both = [&](const Expr& a, const char* sign, const Expr& b) -> std::optional<std::string> {
-    auto left = infix_text(a, name_of), right = infix_text(b, name_of);
+    auto left = infix_text(a, name_of, exact), right = infix_text(b, name_of, exact);
     if (!left || !right) return std::nullopt;
-    auto group = [](const Expr& part, const std::string& text) {
-      return part.is<Var>() || part.is<IntImm>() || part.is<Cast>() ? text : "(" + text + ")";
-    };
     return group(a, *left) + sign + group(b, *right);
+  };
+  // C rounds towards zero.
+  auto rounded_down = [&](const Expr& a, const char* sign, const Expr& b,
+                          const char* format) -> std::optional<std::string> {
+    constexpr size_t kLongest = 1000;  // each such quotient doubles the text
+    auto value = both(a, sign, b);
+    if (!value || !exact || !may_be_negative(a)) return value;
+    if (value->size() > kLongest) return std::nullopt;
+    const auto remainder = both(a, " % ", b), divisor = infix_text(b, name_of, exact);
+    return fmt::format(fmt::runtime(format), *value, *remainder, group(b, *divisor));
   };
   if (auto value = const_int(e)) return std::to_string(*value);
   if (const Add* x = e.as<Add>()) return both(x->a, " + ", x->b);
   if (const Sub* x = e.as<Sub>()) return both(x->a, " - ", x->b);
   if (const Mul* x = e.as<Mul>()) return both(x->a, " * ", x->b);
-  if (const FloorDiv* x = e.as<FloorDiv>()) return both(x->a, " / ", x->b);
-  if (const FloorMod* x = e.as<FloorMod>()) return both(x->a, " % ", x->b);
-  if (const Cast* x = e.as<Cast>()) return infix_text(x->value, name_of);
+  if (const FloorDiv* x = e.as<FloorDiv>()) return rounded_down(x->a, " / ", x->b, "{0} - ({1} < 0)");
+  if (const FloorMod* x = e.as<FloorMod>()) return rounded_down(x->a, " % ", x->b, "{0} + ({1} < 0 ? {2} : 0)");
+  if (const Cast* x = e.as<Cast>()) {
+    auto value = infix_text(x->value, name_of, exact);
+    if (!value || !exact) return value;
+    return (e.dtype().bits == 64 ? "(int64_t)" : "") + group(x->value, *value);
+  }
   if (e.is<Var>()) return name_of(e);
   return std::nullopt;
 }

@@ -57,9 +57,10 @@ struct Signature {
 /// launches; they write only what they store to.
 Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& name, const Ref<Module>& module = {});
 
-/// Index arithmetic as C writes it: "n + 1". Quotients are those of numbers that are not negative, as sizes are.
-/// Nothing for what is not index arithmetic.
-std::optional<std::string> infix_text(const Expr& e, const std::function<std::string(const Expr&)>& name_of);
+/// Index arithmetic as C writes it: "n + 1". Quotients are those of numbers that are not negative, as sizes are; with
+/// `exact`, also those of differences are rounded down. Nothing for what is not index arithmetic.
+std::optional<std::string> infix_text(const Expr& e, const std::function<std::string(const Expr&)>& name_of,
+                                      bool exact = false);
 
 /// As DLPack spells it; bool is kDLBool.
 DLDataType dlpack_type(DataType type);

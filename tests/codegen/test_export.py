@@ -259,3 +259,70 @@ def test_a_linker_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         kernel.export(tmp_path / "out")
     assert "ulimit -f" in error.value.hint and "Nothing was left" in error.value.hint
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def ran(kernel: Any, folder: Path, statements: str) -> list[str]:
+    """Return what C and C++ programs print that execute statements with the header of the kernel f."""
+    files = kernel.export(folder, "f")
+    outputs = []
+    for compiler in (["cc", "-std=c11", "-x", "c"], ["c++", "-std=c++11", "-x", "c++"]):
+        (folder / "main").write_text(f'#include <stdio.h>\n#include "f.h"\nint main(void) {{\n{statements}\n}}\n')
+        flags = ["-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{folder}", str(folder / "main"), "-x", "none"]
+        subprocess.run([*compiler, *flags, str(files.library), "-o", str(folder / "program")], check=True)
+        environment = {"LD_LIBRARY_PATH": str(folder)}
+        out = subprocess.run([folder / "program"], check=True, capture_output=True, text=True, env=environment)
+        outputs.append(out.stdout)
+    return outputs
+
+
+def doubling(declarations: str) -> Any:
+    """Return a kernel f that doubles the array A, of which `declarations` tell the parameters and the buffers."""
+    return tw.compile(
+        tw.script.from_source(f"""
+@T.prim_func
+def f{declarations}
+    for i in range(A.shape[0]):
+        A[i] = A[i] * T.float32(2)
+""")
+    )
+
+
+def test_sizes_of_every_type_serve_cpp(tmp_path: Path) -> None:
+    kernel = doubling(
+        """(n: T.uint64, m: T.uint8, a: T.handle, b: T.handle):
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, (n * T.uint64(2),), "float32")
+    C = T.alloc_buffer((m,), "float32")"""
+    )
+    statements = (
+        'float a[2] = {1, 2}, b[4] = {0}; int code = f_arrays(2, 3, a, b); printf("%d %g", code, (double)a[1]);'
+    )
+    assert ran(kernel, tmp_path, statements) == ["0 4"] * 2
+
+
+def test_quotients_of_differences_in_the_header_are_rounded_down(tmp_path: Path) -> None:
+    kernel = doubling(
+        """(a: T.handle, b: T.handle, c: T.handle, m: T.int32):
+    n = T.int64()
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, ((n - 5) // 3 + 1,), "float32")
+    C = T.match_buffer(c, ((n - 5) % 3, T.Cast("int64", m + 1) * T.int64(2)), "float32")"""
+    )
+    for n in (2, 3, 5, 9):
+        assert ((n - 5) // 3 + 1, (n - 5) % 3) == {2: (0, 0), 3: (0, 1), 5: (1, 0), 9: (2, 1)}[n]
+        arrays = "float a[9] = {1, 2}, b[2] = {0}, c[8] = {0};"
+        statements = f'{arrays} int code = f_arrays(a, b, c, 2, {n}); printf("%d %g", code, (double)a[1]);'
+        assert ran(kernel, tmp_path, statements) == ["0 4"] * 2
+
+
+def test_arrays_that_pointers_do_not_describe_have_no_function_of_pointers(tmp_path: Path) -> None:
+    """Such a function could only refuse them: this offset, or a size that C has no operator for."""
+    offset = """(a: T.handle):
+    A = T.match_buffer(a, (8,), "float32", elem_offset=4, offset_factor=4)"""
+    least = """(a: T.handle, b: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, (T.max(n, 4),), "float32")"""
+    for declarations, listed in ((offset, "A: float32[8], written"), (least, "B: float32[...], read")):
+        header = doubling(declarations).export(tmp_path, "f").header.read_text()
+        assert "f_arrays" not in header and listed in header
