@@ -49,7 +49,7 @@ enum {
     (cu_handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_handle, void**, void**)) \
   X(allocate, cuMemAlloc_v2, (cu_pointer*, size_t))                                                               \
   X(free_memory, cuMemFree_v2, (cu_pointer))                                                                      \
-  X(copy_to_device, cuMemcpyHtoD_v2, (cu_pointer, const void*, size_t))                                           \
+  X(copy_to_device, cuMemcpyHtoDAsync_v2, (cu_pointer, const void*, size_t, cu_handle))                           \
   X(copy_to_host, cuMemcpyDtoH_v2, (void*, cu_pointer, size_t))                                                   \
   X(copy_on_device, cuMemcpyDtoDAsync_v2, (cu_pointer, cu_pointer, size_t, cu_handle))                            \
   X(fill_bytes, cuMemsetD8Async, (cu_pointer, unsigned char, size_t, cu_handle))                                  \
@@ -123,6 +123,7 @@ int32_t tw_cuda_count(char* message, size_t size) {
 
 int32_t tw_cuda_describe(int32_t index, char* text, size_t size) {
   if (index < 0 || index >= tw_cuda_count(NULL, 0)) return 0;
+  if (cuda.process != getpid()) return 0; /* the driver answers nothing after a fork */
   char name[256] = "";
   int version = 0, major = 0, minor = 0, device = 0;
   cuda.get_device(&device, index);
@@ -265,10 +266,13 @@ static int can_use(tw_queue* queue, void* memory) {
 }
 
 static int32_t upload(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, const void* from, int64_t bytes) {
+  int32_t code = finish(ctx, queue);
+  if (code) return code;
   enter(queue);
-  /* The copy is in the order of the legacy default stream; another stream may use the memory before. */
-  cu_result error = queue->stream ? cuda.synchronize(queue->stream) : CUDA_SUCCESS;
-  if (error == CUDA_SUCCESS) error = cuda.copy_to_device(address_of(&to), from, (size_t)bytes);
+  /* cuMemcpyHtoD would return when pageable memory has been read. It may arrive on the device later, and only the
+   * legacy default stream would wait for it. */
+  cu_result error = cuda.copy_to_device(address_of(&to), from, (size_t)bytes, queue->stream);
+  if (error == CUDA_SUCCESS) error = cuda.synchronize(queue->stream);
   leave();
   return error == CUDA_SUCCESS ? TW_OK
                                : fail(ctx, TW_ERROR_LAUNCH, "an argument cannot be copied to the device", error);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/device_driver.h"
 #include "runtime/runtime.h"
@@ -87,8 +88,10 @@ static int indexes_from_data(const tw_param* param) {
 /* Bytes from what the body indexes from to the end of the last element; -1 where elements are stored before it. */
 static int64_t span_bytes(const DLTensor* tensor, const tw_param* param) {
   int64_t element = tw_element_bytes(tensor->dtype), last = 0, contiguous = 1;
-  for (int32_t d = tensor->ndim - 1; d >= 0; --d) {
+  for (int32_t d = 0; d < tensor->ndim; ++d) {
     if (tensor->shape[d] <= 0) return 0;
+  }
+  for (int32_t d = tensor->ndim - 1; d >= 0; --d) {
     int64_t stride = tensor->strides ? tensor->strides[d] : contiguous;
     if (stride < 0 && tensor->shape[d] > 1) return -1;
     last += (tensor->shape[d] - 1) * stride;
@@ -133,6 +136,51 @@ static int32_t copy_to_device(tw_ctx* ctx, const tw_device_driver* driver, tw_qu
   if (!to->memory) return TW_ERROR_MEMORY;
   int32_t code = bytes > 0 ? driver->upload(ctx, queue, *to, from, bytes) : TW_OK;
   if (code) release(driver, queue, to->memory);
+  return code;
+}
+
+/* Stores the elements of a tensor, which are at the same distances in `from`, and nothing between them: other
+ * arguments, or other threads, may have written there meanwhile. */
+static void store_elements(const DLTensor* tensor, char* to, const char* from) {
+  const int64_t element = tw_element_bytes(tensor->dtype);
+  int64_t index[tensor->ndim + 1], steps[tensor->ndim + 1];
+  int64_t compact = element;
+  for (int32_t d = tensor->ndim - 1; d >= 0; --d) {
+    index[d] = 0;
+    if (tensor->shape[d] == 1) {
+      steps[d] = 0; /* its stride may be any number */
+    } else {
+      steps[d] = tensor->strides ? tensor->strides[d] * element : compact;
+    }
+    compact *= tensor->shape[d];
+  }
+  int64_t at = 0;
+  for (int32_t d = 0; d >= 0;) {
+    memcpy(to + at, from + at, (size_t)element);
+    for (d = tensor->ndim - 1; d >= 0; --d) {
+      at += steps[d];
+      if (++index[d] < tensor->shape[d]) break;
+      at -= index[d] * steps[d];
+      index[d] = 0;
+    }
+  }
+}
+
+/* Copies what a function has written to a tensor of the host back from its copy on the device. */
+static int32_t copy_from_device(tw_ctx* ctx, const tw_device_driver* driver, tw_queue* queue, const tw_param* param,
+                                const DLTensor* tensor, tw_device_pointer from) {
+  const int64_t bytes = span_bytes(tensor, param);
+  if (bytes <= 0) return TW_OK;
+  const int64_t first = indexes_from_data(param) ? (int64_t)tensor->byte_offset : 0; /* element in the copy */
+  char* begin = (char*)tensor->data + tensor->byte_offset;
+  int64_t all = tw_element_bytes(tensor->dtype);
+  for (int32_t d = 0; d < tensor->ndim; ++d) all *= tensor->shape[d];
+  if (bytes == all) return driver->download(ctx, queue, begin, from, bytes);
+  char* staged = malloc((size_t)bytes);
+  if (!staged) return tw_report(ctx, TW_ERROR_MEMORY, "no memory for a result on its way from the device");
+  const int32_t code = driver->download(ctx, queue, staged, from, bytes);
+  if (code == TW_OK) store_elements(tensor, begin, staged + first);
+  free(staged);
   return code;
 }
 
@@ -197,10 +245,7 @@ int32_t tw_device_leave(tw_ctx* ctx, const tw_device_image* image, const tw_sign
     const tw_param* param = tensor_param(signature, i);
     const DLTensor* tensor = tensors[i];
     if (code || !tw_is_on_host(tensor) || !(param->flags & TW_PARAM_WRITTEN)) continue;
-    int64_t bytes = span_bytes(tensor, param);
-    if (bytes <= 0) continue;
-    char* begin = (char*)tensor->data + (indexes_from_data(param) ? 0 : tensor->byte_offset);
-    code = driver->download(ctx, queue, begin, *(tw_device_pointer*)data[i], bytes);
+    code = copy_from_device(ctx, driver, queue, param, tensor, *(tw_device_pointer*)data[i]);
   }
   release_copies(driver, queue, tensors, data, signature->num_tensors);
   return code;

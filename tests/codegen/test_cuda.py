@@ -261,6 +261,16 @@ static void note(const char* what, void* stream) {
   fclose(log);
 }
 int cuInit(unsigned flags) { return 0; }
+/* Copies of pageable memory that have not arrived on the device; work on their streams waits for them. */
+static struct { pointer to; void* bytes; size_t count; void* stream; } late[16];
+static void arrive(void* stream) {
+  for (int i = 0; i < 16; ++i) {
+    if (!late[i].bytes || late[i].stream != stream) continue;
+    memcpy((void*)late[i].to, late[i].bytes, late[i].count);
+    free(late[i].bytes);
+    late[i].bytes = NULL;
+  }
+}
 int cuDriverGetVersion(int* v) { *v = 13000; return 0; }
 int cuDeviceGetCount(int* n) { *n = 1; return 0; }
 int cuDeviceGet(int* d, int i) { *d = i; return 0; }
@@ -269,7 +279,10 @@ int cuDeviceGetAttribute(int* v, int a, int d) { *v = a == 75 ? 9 : 0; return 0;
 int cuDevicePrimaryCtxRetain(void** c, int d) { *c = &contexts; return 0; }
 int cuCtxPushCurrent_v2(void* c) { ++contexts; return c == &contexts ? 0 : 201; }
 int cuCtxPopCurrent_v2(void** c) { --contexts; return 0; }
-int cuStreamSynchronize(void* stream) { return contexts != 1 ? 201 : getenv("TW_TEST_LATE") ? 719 : 0; }
+int cuStreamSynchronize(void* stream) {
+  arrive(stream);
+  return contexts != 1 ? 201 : getenv("TW_TEST_LATE") ? 719 : 0;
+}
 int cuModuleLoadData(void** m, const void* image) {
   /* A cubin is an ELF file, whose flags name the architecture: this device has 9.0. */
   const unsigned char* bytes = image;
@@ -291,14 +304,32 @@ int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   float s = *(float*)args[3];
   if (getenv("TW_TEST_FAIL")) return 701;
   note("launch", stream);
+  arrive(stream);
   for (unsigned i = 0; i < gx * bx && i < n; ++i) b[i] = a[i] * s;
   return gy * gz * by * bz == 1 && extra == NULL && shared == 0 ? 0 : 1;
 }
 int cuMemAlloc_v2(pointer* p, size_t n) { *p = (pointer)malloc(n); return 0; }
-int cuMemFree_v2(pointer p) { free((void*)p); return 0; }
-int cuMemcpyHtoD_v2(pointer to, const void* from, size_t n) { memcpy((void*)to, from, n); return 0; }
-int cuMemcpyDtoH_v2(void* to, pointer from, size_t n) { memcpy(to, (void*)from, n); return 0; }
+int cuMemFree_v2(pointer p) {
+  for (int i = 0; i < 16; ++i) arrive(late[i].stream);
+  free((void*)p);
+  return 0;
+}
+int cuMemcpyHtoDAsync_v2(pointer to, const void* from, size_t n, void* stream) {
+  for (int i = 0; i < 16; ++i) {
+    if (late[i].bytes) continue;
+    late[i].to = to;
+    late[i].count = n;
+    late[i].stream = stream;
+    late[i].bytes = memcpy(malloc(n), from, n);
+    return 0;
+  }
+  return 2;
+}
+/* Returns when the memory has been read, too. */
+int cuMemcpyHtoD_v2(pointer to, const void* from, size_t n) { return cuMemcpyHtoDAsync_v2(to, from, n, NULL); }
+int cuMemcpyDtoH_v2(void* to, pointer from, size_t n) { arrive(NULL); memcpy(to, (void*)from, n); return 0; }
 int cuMemcpyDtoDAsync_v2(pointer to, pointer from, size_t n, void* stream) {
+  arrive(stream);
   memcpy((void*)to, (void*)from, n);
   return stream != NULL;
 }

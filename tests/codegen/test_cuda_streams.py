@@ -144,6 +144,21 @@ print("done")
     assert log == ["record 0", "wait 4096", "launch 4096", "record 4096", "wait 0", "launch 0"]
 
 
+def test_kernels_wait_for_copies_of_arrays_of_the_host(tmp_path: Path) -> None:
+    """A copy from pageable memory may still be under way when cuMemcpyHtoD returns, and other streams do not wait."""
+    log = log_of(
+        tmp_path,
+        """
+current = 4096
+b = np.zeros(64, "float32")
+kernel(a, Tensor(b), 3.0)
+assert (b == 3 * a).all(), b
+print("done")
+""",
+    )
+    assert log == ["launch 4096"]
+
+
 def test_a_tensor_is_asked_for_on_the_stream_that_uses_it(tmp_path: Path) -> None:
     log = log_of(
         tmp_path,

@@ -242,3 +242,43 @@ def {name}(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
         kernels[name](a, b)
         np.testing.assert_array_equal(b, a + number)
     assert all(kernel.report["kernels"] for kernel in tw.compile(module, target="cuda").values())
+
+
+def test_results_between_one_another_are_all_kept():
+    """Of strided arrays of the host, only the elements are written: not what lies between them."""
+    program = from_source("""
+@T.prim_func
+def main(x: T.handle, a: T.handle, b: T.handle):
+    s, t, u = T.int64(), T.int64(), T.int64()
+    X = T.match_buffer(x, (2, 4), "float32")
+    A = T.match_buffer(a, (2, 4), "float32", strides=(s, 2))
+    B = T.match_buffer(b, (2, 4), "float32", strides=(t, u))
+    for i in T.thread_binding(8, thread="threadIdx.x"):
+        with T.block("b"):
+            v = T.axis.spatial(8, i)
+            A[v // 4, v % 4] = X[v // 4, v % 4] + T.float32(1)
+            B[v // 4, v % 4] = X[v // 4, v % 4] + T.float32(2)
+""")
+    kernel = tw.compile(program, target="opencl")
+    x = np.arange(8, dtype="float32").reshape(2, 4)
+    both, want = np.full((3, 12), -1, "float32"), np.full((3, 12), -1, "float32")
+    kernel(x, both[::2, 0:8:2], both[::2, 1:8:2])
+    want[::2, 0:8:2], want[::2, 1:8:2] = x + 1, x + 2
+    np.testing.assert_array_equal(both, want)
+
+
+def test_an_array_without_elements_has_any_strides():
+    program = from_source("""
+@T.prim_func
+def main(x: T.handle, y: T.handle):
+    n, s, t = T.int64(), T.int64(), T.int64()
+    X = T.match_buffer(x, (n, 4), "float32", strides=(s, t))
+    Y = T.match_buffer(y, (n, 4), "float32")
+    for b in T.thread_binding(n, thread="blockIdx.x"):
+        for i in T.thread_binding(4, thread="threadIdx.x"):
+            with T.block("b"):
+                vb, vi = T.axis.remap("SS", [b, i])
+                Y[vb, vi] = X[vb, vi]
+""")
+    empty = np.lib.stride_tricks.as_strided(np.zeros(8, "float32")[4:], (0, 4), (16, -4))
+    tw.compile(program, target="opencl")(empty, np.zeros((0, 4), "float32"))
