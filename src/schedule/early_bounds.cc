@@ -3,6 +3,7 @@
 #include "analysis/divisors.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
+#include "schedule/primitive.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -16,15 +17,24 @@ bool may_fail_outside(const std::vector<Expr>& values, const analysis::Tree& tre
   });
 }
 
-const For* find_failing_loop(const Stmt& stmt, arith::Analyzer& analyzer) {
-  const For* found = nullptr;
+std::optional<std::string> find_early_failure(const Stmt& stmt, arith::Analyzer& analyzer) {
+  std::optional<std::string> found;
+  auto may_fail = [&](const Expr& value) { return !found && analysis::may_fail(value, analyzer); };
   visit(
       stmt, [](const Ref<BlockRealize>&, Visitor&) {},
       [&](const Ref<For>& loop, Visitor& walk) {
-        bool fails = analysis::may_fail(loop->min, analyzer) || analysis::may_fail(loop->extent, analyzer);
-        if (fails && !found) found = &*loop;
+        if (may_fail(loop->min) || may_fail(loop->extent)) found = describe_loop(*loop) + ", whose range";
         analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
         walk(loop->body);
+      },
+      [&](const Ref<IfThenElse>& branch, Visitor& walk) {
+        if (may_fail(branch->condition)) found = "the condition " + brief(branch->condition) + ", which";
+        walk(branch->then_case);
+        walk(branch->else_case);
+      },
+      [&](const Ref<LetStmt>& let, Visitor& walk) {
+        if (may_fail(let->value)) found = "the variable '" + let->var->name_hint + "', whose value";
+        walk(let->body);
       });
   return found;
 }

@@ -6,6 +6,8 @@
 // Where n is 0, nothing runs before; afterwards the first loop divides by zero.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "analysis/tree.h"
@@ -18,8 +20,8 @@ namespace tilewright::schedule {
 bool may_fail_outside(const std::vector<Expr>& values, const analysis::Tree& tree, const std::vector<int>& outer,
                       arith::Analyzer& analyzer);
 
-/// Returns a loop in the statement, outside of its blocks, whose bounds may fail; null if there is none. The analyzer
-/// knows these loops afterwards.
-const For* find_failing_loop(const Stmt& stmt, arith::Analyzer& analyzer);
+/// Returns what may fail in the statement, outside of its blocks, for messages: "loop 'j' (extent 24 // n), whose
+/// range", a condition, or a let; nothing if there is none. The analyzer knows the loops afterwards.
+std::optional<std::string> find_early_failure(const Stmt& stmt, arith::Analyzer& analyzer);
 
 }  // namespace tilewright::schedule

@@ -198,3 +198,15 @@ def test_factors_that_are_no_numbers():
     refused([None, T.Var("n", "int32")], "split/P4")
     refused([25, 2 * T.vscale()], "split/P5")
     check_refused(add_one, lambda sch: sch.loop_partition(loop_of(sch), [T.vscale(), None]), "loop_partition/P3")
+
+
+def test_p6_a_condition_that_divides_by_zero_beyond_the_extent() -> None:
+    @T.prim_func
+    def divides(B: T.Buffer((8,), "int32")):
+        for i in range(5):
+            if 10 // (5 - i) > 3:
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = 1
+
+    check_refused(divides, lambda sch: sch.split(sch.get_loops("B")[0], [None, 2]), "split/P6")

@@ -194,11 +194,11 @@ Result<Plan> plan(const State& state, const HorizontalFuse& fuse) {
   }
   analyzer.bind(task, range_of(start));
   for (size_t i : indices_of(bodies)) {
-    const For* failing = find_failing_loop(bodies[i], analyzer);
+    auto failing = find_early_failure(bodies[i], analyzer);
     if (!failing) continue;
     return refuse("horizontal_fuse/P3",
-                  "below " + describe_in_nest(parts.loops[i]) + " stands " + describe_loop(*failing) +
-                      ", whose range may divide by zero in the iterations of other parts",
+                  "below " + describe_in_nest(parts.loops[i]) + " stands " + *failing +
+                      " may divide by zero in the iterations of other parts",
                   {parts.loops[i].node()}, "put the loop into one block: sch.blockize() of the loop inside");
   }
   For fused;

@@ -211,11 +211,10 @@ Result<Plan> plan(const State& state, const Split& split) {
     // Inferred extents are positive only where the loop runs.
     auto is_number = [](const Expr& extent) { return extent.is<IntImm>(); };
     if (!all_of(nest.extents, is_number)) analysis::assume_runs(rebind.analyzer(), *place.tree, {place.at});
-    if (const For* failing = find_failing_loop(nested, rebind.analyzer())) {
+    if (auto failing = find_early_failure(nested, rebind.analyzer())) {
       return refuse("split/P6",
-                    "below " + describe(place) + " stands " + describe_loop(*failing) +
-                        ", whose range may divide by zero beyond the extent",
-                    {place.node()}, "use factors that multiply to the extent, or put that loop into a block");
+                    "below " + describe(place) + " stands " + *failing + " may divide by zero beyond the extent",
+                    {place.node()}, "use factors that multiply to the extent, or put that into a block");
     }
   }
   for (size_t i = vars.size(); i-- > 0;) {
