@@ -3,6 +3,7 @@
 #include "ir/annotations.h"
 #include "ir/atomic_operation.h"
 #include "ir/build.h"
+#include "ir/pointer_uses.h"
 #include "ir/reduction_step.h"
 #include "ir/regions.h"
 #include "ir/structural.h"
@@ -68,7 +69,10 @@ class AccessWalk {
         },
         [&](const Ref<DeclBuffer>& decl, Visitor& v) {
           around_.push_back({SurroundingKind::kDeclaration, decl, {}, {}, {}});
-          if (!owned_.contains(decl->buffer->data)) on_pointer(decl, decl->buffer->data, true, true);
+          if (!owned_.contains(decl->buffer->data)) {
+            on_pointer(decl, decl->buffer->data, true, true);
+            aliases_[decl->buffer] = origin_of(decl->buffer->data);
+          }
           v(decl->body);
           around_.pop_back();
         },
@@ -89,7 +93,15 @@ class AccessWalk {
 
   void report(Access::Form form, const NodeRef& site, const Ref<Buffer>& buffer, bool reads, bool writes,
               const Ref<Var>& pointer = {}, bool is_atomic = false) {
-    found_(Access{form, site, buffer, pointer, reads, writes, in_init_, around_, &views_, is_atomic});
+    const auto alias = buffer.defined() ? aliases_.find(buffer) : aliases_.end();
+    found_(Access{form, site, buffer, pointer, reads, writes, in_init_, around_, &views_, is_atomic,
+                  alias == aliases_.end() ? Ref<Var>() : alias->second});
+  }
+
+  /// The pointer that a let variable is a name of.
+  Ref<Var> origin_of(const Ref<Var>& pointer) const {
+    auto it = named_pointers_.find(pointer);
+    return it == named_pointers_.end() ? pointer : it->second;
   }
 
   void on_load(const Ref<BufferLoad>& load, Visitor& v) {
@@ -161,6 +173,11 @@ class AccessWalk {
   template <class T>
   void on_let(const T& let, const NodeRef& site, Visitor& v) {
     v(let.value);
+    if (let.var.dtype().is_handle()) {
+      if (const Ref<Var> pointer = pointer_in(let.value); pointer.defined()) {
+        named_pointers_[let.var] = origin_of(pointer);
+      }
+    }
     bool integral = let.value.dtype().is_integral();
     around_.push_back({SurroundingKind::kLet,
                        site,
@@ -235,7 +252,9 @@ class AccessWalk {
   const NodeBase* updated_ = nullptr;  ///< the load of an update in an atomic block
   Views views_;
   std::unordered_map<NodeRef, Ref<Buffer>> by_data_;
-  std::unordered_set<NodeRef> owned_;  ///< by an Allocate: known by no other name
+  std::unordered_set<NodeRef> owned_;                     ///< by an Allocate: known by no other name
+  std::unordered_map<NodeRef, Ref<Var>> aliases_;         ///< of declared buffers, the pointers
+  std::unordered_map<NodeRef, Ref<Var>> named_pointers_;  ///< of let variables, the pointers that they are names of
 };
 
 /// The part of the source that the region of its view shows.

@@ -63,6 +63,9 @@ struct Access {
   /// Part of an atomic operation (ir/atomic_operation.h): the address that a call updates, or the load and the store of
   /// an update in an atomic block (ir/annotations.h).
   bool is_atomic = false;
+  /// Of a buffer that is declared over a pointer (T.decl_buffer) inside of what is visited: the pointer, which may be
+  /// that of another buffer. Null where the memory is allocated beside the declaration.
+  Ref<Var> alias = {};
 
   /// The largest region that is accessed, of `named` or the buffer that it views. Null for a pointer without a buffer.
   Ref<BufferRegion> region() const;

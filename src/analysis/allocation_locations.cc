@@ -141,7 +141,7 @@ class BufferUses : public Memo::Fact {
 
   /// A shortcut without a walk over all accesses, for a root block over blocks of one store each. False for others.
   bool note_plainly(const Tree& tree) {
-    if (Scope::of(tree.block_at(0)).bare_statement()) return false;
+    if (Scope::of(tree, 0).bare_statement()) return false;
     std::vector<const PlainBlock*> blocks;
     for (int at : tree.blocks()) {
       if (at == 0) continue;
@@ -401,7 +401,7 @@ bool is_plainly_owned(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
   std::vector<int> loops = tree.loops_above(loop);
   if (any_of(loops, [&](int at) { return !thread_axis(tree.for_at(at)); })) return false;
   loops.push_back(loop);
-  if (Scope::of(tree.block_at(0)).bare_statement()) return false;
+  if (Scope::of(tree, 0).bare_statement()) return false;
   const auto& own = tree.block_at(0).alloc_buffers;
   if (!is_contained(own, buffer)) return false;
   for (int at : tree.blocks()) {

@@ -21,7 +21,10 @@ using arith::Box;
 class Detector {
  public:
   explicit Detector(const Ref<Block>& block) {
-    for (const Ref<Buffer>& buffer : block->alloc_buffers) own_.insert(buffer);
+    for (const Ref<Buffer>& buffer : block->alloc_buffers) {
+      own_.insert(buffer);
+      own_memory_.insert(buffer->data);
+    }
     visit(block, [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
       for (const Expr& extent : match->buffer->shape) {
         if (extent.is<Var>() && !uses_var(match->source, extent.borrow<Var>())) sizes_.insert(extent);
@@ -57,9 +60,12 @@ class Detector {
   }
 
   void note(const Access& access) {
-    if (access.form == Access::Form::kView) return;
-    if (access.form == Access::Form::kPointer) {
-      note_pointer(access);
+    if (access.alias.defined()) {
+      if (!own_memory_.contains(access.alias)) note_opaque(access.alias);
+    } else if (access.form == Access::Form::kView) {
+      return;
+    } else if (access.form == Access::Form::kPointer) {
+      if (!access.site.is<DeclBuffer>()) note_opaque(access.pointer);
     } else if (!is_own(access)) {
       // The address of an element says nothing of writing.
       const bool writes = access.writes && (access.form != Access::Form::kAddress || access.is_atomic);
@@ -68,10 +74,9 @@ class Detector {
     }
   }
 
-  void note_pointer(const Access& access) {
-    if (access.site.is<DeclBuffer>()) return;
-    auto is_known = [&](const Ref<Var>& known) { return known.get() == access.pointer.get(); };
-    if (none_of(opaque_, is_known)) opaque_.push_back(access.pointer);
+  void note_opaque(const Ref<Var>& pointer) {
+    auto is_known = [&](const Ref<Var>& known) { return known.get() == pointer.get(); };
+    if (none_of(opaque_, is_known)) opaque_.push_back(pointer);
   }
 
   bool is_own(const Access& access) const {
@@ -170,7 +175,7 @@ class Detector {
     return make<BufferRegion>({touched.buffer, std::move(region)});
   }
 
-  std::unordered_set<NodeRef> own_, sizes_;
+  std::unordered_set<NodeRef> own_, own_memory_, sizes_;
   arith::Analyzer analyzer_;
   std::vector<Touched> reads_, writes_;
   std::vector<Ref<Var>> opaque_;

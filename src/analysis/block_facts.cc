@@ -1,5 +1,8 @@
 #include "analysis/block_facts.h"
 
+#include <unordered_map>
+#include <unordered_set>
+
 #include "analysis/accesses.h"
 #include "analysis/block_access_region.h"
 #include "analysis/cover.h"
@@ -13,6 +16,7 @@
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/reduction_step.h"
+#include "ir/regions.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/tensor_intrin.h"
@@ -266,7 +270,12 @@ class Examine {
   std::string why_undeclared() {
     std::string why;
     for_each_access(block_, Nested::kDeclared, [&](const Access& access) {
-      if (!why.empty() || access.form == Access::Form::kView || access.site.is<DeclBuffer>()) return;
+      if (!why.empty() || access.site.is<DeclBuffer>()) return;
+      if (access.alias.defined()) {
+        if (!is_allocated(access.alias)) why = why_alias_undeclared(access);
+        return;
+      }
+      if (access.form == Access::Form::kView) return;
       if (access.form == Access::Form::kPointer && !access.named.defined()) {
         if (is_declared(access.pointer) && !belies(access)) {
           by_pointer_ = access.pointer->name_hint;
@@ -311,6 +320,18 @@ class Examine {
     if (block_->init.defined()) visit(block_->init, look);
     visit(block_->body, look);
     return why;
+  }
+
+  /// A buffer that is declared over the pointer of another one (T.decl_buffer): which of its elements are accessed is
+  /// not known. Nothing is wrong with reads where the block declares to read all of it.
+  std::string why_alias_undeclared(const Access& access) {
+    is_aliased_ = true;
+    const bool writes = access.writes && (access.form != Access::Form::kAddress || access.is_atomic);
+    const bool reads_all = any_of(block_->reads, [&](const Ref<BufferRegion>& read) {
+      return read->buffer->data == access.alias && within(whole_region(read->buffer), {read});
+    });
+    if (!writes && reads_all) return "";
+    return "it accesses what the pointer '" + access.alias->name_hint + "' points to as '" + access.named->name + "'";
   }
 
   bool is_declared(const Ref<Var>& pointer) const {
@@ -371,9 +392,10 @@ class Examine {
     return make<BufferRegion>({region->buffer, std::move(ranges)});
   }
 
-  bool is_allocated(const Ref<Buffer>& buffer) const {
-    return any_of(block_->alloc_buffers, [&](const Ref<Buffer>& own) { return own->data == buffer->data; });
+  bool is_allocated(const Ref<Var>& data) const {
+    return any_of(block_->alloc_buffers, [&](const Ref<Buffer>& own) { return own->data == data; });
   }
+  bool is_allocated(const Ref<Buffer>& buffer) const { return is_allocated(buffer->data); }
   bool is_own(const Access& access) const {
     auto declares = [&](const Surrounding& s) {
       const DeclBuffer* decl = s.node.as<DeclBuffer>();
@@ -457,7 +479,7 @@ class Examine {
 
   /// Whether the reads of the body are within these regions, which are smaller than the declared ones.
   bool reads_within(const Ref<Buffer>& buffer, const Regions& own) {
-    if (!by_pointer_.empty()) return false;
+    if (!by_pointer_.empty() || is_aliased_) return false;
     const Regions reads = block_access_region(block_).reads;
     return all_of(
         reads, [&](const Ref<BufferRegion>& read) { return read->buffer->data != buffer->data || within(read, own); });
@@ -475,7 +497,7 @@ class Examine {
 
   Ref<BufferRegion> disjoint_part(const Ref<BufferRegion>& write) {
     if (is_disjoint(write)) return write;
-    if (!by_pointer_.empty()) return {};
+    if (!by_pointer_.empty() || is_aliased_) return {};
     for (const Ref<BufferRegion>& stored : block_access_region(block_).writes) {
       if (stored->buffer == write->buffer && is_disjoint(stored)) return stored;
     }
@@ -595,25 +617,39 @@ class Examine {
   bool check_commutative() {
     bool good = true;
     int stores = 0, loads = 0, blocks = 0;
-    std::unordered_map<NodeRef, int> operation_on;
+    std::unordered_map<NodeRef, int> operation_on;  // by memory: several views may show one element
     visit(
         block_->body,
         [&](const Ref<BufferStore>& store) {
           auto step = ReductionStep::of(*store);
           good &= step && !may_fail_early(*step, analyzer_) &&
-                  operation_on.emplace(store->buffer, step->operation()).first->second == step->operation();
+                  operation_on.emplace(memory_of(store->buffer), step->operation()).first->second == step->operation();
           ++stores;
         },
         [&](const Ref<BufferLoad>& load) { loads += written(load->buffer) || is_view(load->buffer); },
         [&](const Ref<BlockRealize>& realize, Visitor& v) {
           const BlockFacts& inner = BlockFacts::of(realize->block);
           good &= inner.role == BlockRole::kUpdate && inner.why.empty() && inner.commutative;
+          std::unordered_set<NodeRef> updated;
+          for (const Ref<BufferRegion>& write : realize->block->writes) {
+            good &= updated.insert(memory_of(write->buffer)).second;
+          }
           ++blocks;
           for (const Expr& value : realize->iter_values) v(value);
           v(realize->predicate);
         });
     facts_.compound |= blocks > 0;
     return good && loads == stores && !accumulates_by_pointer_ && (blocks == 0 || (blocks == 1 && stores == 0));
+  }
+
+  /// The data variable of the buffer, or of what it is a view of.
+  NodeRef memory_of(const Ref<Buffer>& buffer) const {
+    NodeRef data = buffer->data;
+    for (size_t i = block_->match_buffers.size(); i-- > 0;) {  // a view of a view stands behind its source
+      const MatchBufferRegion& match = *block_->match_buffers[i];
+      if (match.buffer->data == data) data = match.source->buffer->data;
+    }
+    return data;
   }
 
   bool is_view(const NodeRef& buffer) const {
@@ -625,9 +661,10 @@ class Examine {
   Analyzer analyzer_;
   bool reads_own_ = false;
   bool accumulates_by_pointer_ = false;
-  Regions replaced_;        ///< views that are replaced through a pointer that is only written to
-  std::string partial_;     ///< a buffer that is written in part only
-  std::string by_pointer_;  ///< a buffer that is declared, and touched behind its pointer
+  Regions replaced_;         ///< views that are replaced through a pointer that is only written to
+  std::string partial_;      ///< a buffer that is written in part only
+  std::string by_pointer_;   ///< a buffer that is declared, and touched behind its pointer
+  bool is_aliased_ = false;  ///< a buffer declared inside accesses memory of another one
 };
 
 bool is_at_one_of(const BufferLoad& load, const Regions& regions) {

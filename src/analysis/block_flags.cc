@@ -36,7 +36,7 @@ std::optional<arith::Box> provided(const Tree& tree, int from, const std::vector
 
 bool is_covered(const Tree& tree, int block) {
   if (!tree.realize_at(block)) return true;
-  const Scope& scope = Scope::of(tree.block_at(tree[block].scope));
+  const Scope& scope = Scope::of(tree, tree[block].scope);
   int self = scope.child(tree.block_at(block).id.value);
   for (const Ref<BufferRegion>& read : tree.block_at(block).reads) {
     std::vector<int> producers;
@@ -61,7 +61,7 @@ bool is_covered(const Tree& tree, int block) {
 }
 
 bool is_stage_pipeline(const Tree& tree, int block) {
-  const Scope& scope = Scope::of(tree.block_at(block));
+  const Scope& scope = Scope::of(tree, block);
   for (const Dependence& dependence : scope.dependences()) {
     if (dependence.kind == DependenceKind::kAnti) return false;
   }

@@ -10,8 +10,9 @@
 #include "analysis/cover_chosen.h"
 #include "analysis/cover_mirror.h"
 #include "analysis/findings.h"
-#include "analysis/free_vars.h"
+#include "analysis/isolation.h"
 #include "analysis/kept_bounds.h"
+#include "analysis/known_twice.h"
 #include "analysis/loop_digits.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
@@ -325,21 +326,6 @@ arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, 
 
 namespace {
 
-/// An isolated block depends on the loops below `from`, or of its scope, through its axes only.
-std::optional<Obstacle> why_not_isolated(const Tree& tree, int block, int from = Tree::kNone) {
-  const auto& outside = FreeVars::of(tree.block_ref(block));
-  for (int at = tree[block].parent; at != from && at != tree[block].scope; at = tree[at].parent) {
-    if (!tree[at].is_loop) continue;
-    const Ref<Var>& loop_var = tree.for_at(at).loop_var;
-    if (outside.contains(loop_var)) {
-      return Obstacle{quoted(tree.block_at(block)) + " uses the loop variable '" + loop_var->name_hint +
-                          "' inside, not only to bind its axes",
-                      {tree.stmt(block), tree.stmt(at)}};
-    }
-  }
-  return std::nullopt;
-}
-
 /// A block with the loops between it and what it has in common with another one.
 struct Side {
   Side(const BlockRealize& realize, std::vector<int> around) : given(&realize), loops(std::move(around)) {}
@@ -618,7 +604,7 @@ std::optional<Obstacle> why_binding_incomplete(const Tree& tree, int block, cons
 }  // namespace
 
 std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block) {
-  const Scope& scope = Scope::of(tree.block_at(tree[block].scope));
+  const Scope& scope = Scope::of(tree, tree[block].scope);
   int reader = scope.child(tree.block_at(block).id.value);
   if (auto obstacle = why_binding_incomplete(tree, block, scope, reader)) return obstacle;
   for (const Ref<BufferRegion>& read : tree.block_at(block).reads) {
@@ -755,6 +741,7 @@ std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int 
   auto between = loops_between(tree, from, block);
   if (!between) return Obstacle{quoted(*realize.block) + " runs on a condition", {tree.stmt(block)}};
   if (auto obstacle = why_not_isolated(tree, block, from)) return obstacle;
+  if (auto obstacle = why_known_twice(tree, block)) return obstacle;
   if (BlockFacts::of(realize.block).role == BlockRole::kComplete) return std::nullopt;
   std::vector<const NodeBase*> drives_spatial, drives_reduction;
   for (size_t i : indices_of(realize.iter_values)) {

@@ -8,9 +8,12 @@
 #include "analysis/allocation_locations.h"
 #include "analysis/atomic_block.h"
 #include "analysis/binding_reads.h"
+#include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "analysis/disjoint_rows.h"
 #include "analysis/findings.h"
+#include "analysis/free_vars.h"
+#include "analysis/known_twice.h"
 #include "analysis/plain_store.h"
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
@@ -83,6 +86,9 @@ class Below {
       if (!is_unconditional(tree_, loop_, at) && !is_atomic(at)) {
         return Dependent{Conflict::kOtherBlock,
                          {quoted(tree_.block_at(at)) + " runs on a condition", {tree_.stmt(at)}}};
+      }
+      if (auto twice = why_known_twice(tree_, at)) {
+        return Dependent{Conflict::kOtherBlock, *std::move(twice)};
       }
       for (const Ref<BufferRegion>& read : binding_reads(tree_, at)) {
         if (!tree_.touches(tree_.block_at(at).writes, read->buffer)) continue;
@@ -172,6 +178,30 @@ class Below {
   std::set<int> atomic_;
 };
 
+/// Whether the block uses the variable of the loop, or of a loop between the two, other than to bind its axes: its
+/// instances are then more than its axes say.
+bool uses_loops_inside(const Tree& tree, int loop, int block) {
+  const FreeVars& outside = FreeVars::of(tree.block_ref(block));
+  for (int at = tree[block].parent; at >= loop && !tree[at].is_block; at = tree[at].parent) {
+    if (tree[at].is_loop && outside.contains(tree.for_at(at).loop_var)) return true;
+  }
+  return false;
+}
+
+/// Whether such variables select what the block writes: B[vi + j], where only vi is an axis.
+bool selects_by_loops(const Tree& tree, int loop, int block) {
+  if (!uses_loops_inside(tree, loop, block)) return false;
+  auto selects = [&](const std::vector<Ref<BufferRegion>>& writes) {
+    return any_of(writes, [&](const Ref<BufferRegion>& write) {
+      for (int at = tree[block].parent; at >= loop && !tree[at].is_block; at = tree[at].parent) {
+        if (tree[at].is_loop && uses_var(write, tree.for_at(at).loop_var)) return true;
+      }
+      return false;
+    });
+  };
+  return selects(tree.block_at(block).writes) || selects(block_access_region(tree.block_ref(block)).writes);
+}
+
 /// Threads put together parts of several values that are computed together: the index and the value of a maximum, a sum
 /// and a sum of squares. Of equal maxima, one stays.
 bool threads_combine(const Block& block, const Execution& execution) {
@@ -192,6 +222,7 @@ Lacks what_reduction_lacks(const Tree& tree, int loop, int block, const Executio
   if (update && execution.axis && !find_accumulation(*realize.block).reducer) return Lacks::kOperation;
   if (!facts.commutative && !threads_combine(*realize.block, execution)) return Lacks::kOperation;
   if (facts.compound) return Lacks::kSingleSteps;
+  if (selects_by_loops(tree, loop, block)) return Lacks::kAllSteps;
   bool reduces = false;
   for (size_t i : indices_of(realize.iter_values)) {
     if (!uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) continue;
@@ -409,7 +440,7 @@ bool writes_disjoint(const Tree& tree, int loop, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
   bool drives =
       any_of(realize.iter_values, [&](const Expr& value) { return uses_var(value, tree.for_at(loop).loop_var); });
-  if (!drives) return false;
+  if (!drives || selects_by_loops(tree, loop, block)) return false;
   // A map that is injective in all loops is so for fixed outer loops: (a * 32 + b) // 40 and (a * 32 + b) % 40 are
   // digits of one number, but not of b alone.
   const bool around = tree.contains(loop, block) && tree[loop].scope == tree[block].scope;
@@ -524,7 +555,7 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
       bool owns = execution.can_own(write->buffer) && !in_lanes;
       if (owns && !carries && is_private_to(tree, loop, write->buffer)) continue;
       // Instances of a complete block that store to one element are one instance, and store one value.
-      bool same = facts.role == BlockRole::kComplete;
+      bool same = facts.role == BlockRole::kComplete && !uses_loops_inside(tree, loop, at);
       if (same && execution.can_agree(write->buffer, tree.for_at(loop).extent)) continue;
       if (same && below.is_joint_copy(at, write->buffer, execution)) continue;
       return Dependent{Conflict::kWrite,

@@ -25,8 +25,8 @@ std::vector<Expr> reading_bounds(const Tree& tree, int from, int block) {
   return found;
 }
 
-bool may_change_any(const Stmt& stmt, const std::vector<Expr>& values) {
-  return any_of(values, [&](const Expr& value) { return may_change(stmt, value); });
+bool may_change_any(const Tree& tree, int at, const std::vector<Expr>& values) {
+  return any_of(values, [&](const Expr& value) { return may_change(tree, tree.stmt(at), value); });
 }
 
 }  // namespace
@@ -38,11 +38,11 @@ std::optional<Obstacle> why_bounds_change(const Tree& tree, int one, int other) 
   const std::vector<Expr> of_one = reading_bounds(tree, lca, one), of_other = reading_bounds(tree, lca, other);
   if (of_one.empty() && of_other.empty()) return std::nullopt;
   const int first = tree.child_towards(lca, one), second = tree.child_towards(lca, other);
-  bool changes = may_change_any(tree.stmt(first), of_one) || may_change_any(tree.stmt(second), of_other);
+  bool changes = may_change_any(tree, first, of_one) || may_change_any(tree, second, of_other);
   if (!of_one.empty() && !of_other.empty()) {
     const auto [begin, end] = std::minmax(first, second);
     for (int between : tree.children(lca)) {
-      if (begin < between && between < end) changes |= may_change_any(tree.stmt(between), of_one);
+      if (begin < between && between < end) changes |= may_change_any(tree, between, of_one);
     }
   }
   if (!changes) return std::nullopt;

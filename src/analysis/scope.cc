@@ -1,10 +1,13 @@
 #include "analysis/scope.h"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <unordered_map>
 
 #include "analysis/binding_reads.h"
+#include "analysis/memory_names.h"
 #include "analysis/unsettled.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
@@ -98,10 +101,11 @@ const NodeBase* bare_statement_in(const Stmt& stmt) {
   return find_unsettled(stmt, [](const Ref<Buffer>&) { return true; });
 }
 
-const NodeBase* unsettled_statement(const Block& block) {
-  const Scope& scope = Scope::of(block);
+const NodeBase* unsettled_statement(const Tree& tree, int block) {
+  const Scope& scope = Scope::of(tree, block);
   if (!scope.bare_statement()) return nullptr;
-  return find_unsettled(block.body, [&](const Ref<Buffer>& buffer) { return !scope.writers(buffer).empty(); });
+  return find_unsettled(tree.block_at(block).body,
+                        [&](const Ref<Buffer>& buffer) { return !scope.writers(buffer).empty(); });
 }
 
 const NodeBase* unsettled_statement_in(const Tree& tree, int at) {
@@ -113,12 +117,42 @@ const NodeBase* unsettled_statement_in(const Tree& tree, int at) {
 }
 
 const Scope& Scope::known(const Block& block, const Block* before) {
-  return block.id.memo.get<Scope>([&] { return made(block, before); });
+  return block.id.memo.get<Scope>([&] {
+    Memories views;
+    for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
+      views.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
+    }
+    return made(block, before, std::move(views));
+  });
 }
 const Scope& Scope::of(const Block& block) { return known(block, nullptr); }
 const Scope& Scope::of(const Block& block, const Block& before) { return known(block, &before); }
 
-Scope Scope::made(const Block& block, const Block* before) {
+/// The scopes of a tree whose blocks are in sight of names for one memory that stand around them. A fact of the root.
+class Scope::InSight : public Memo::Fact {
+ public:
+  const Scope& of(const Tree& tree, int block) const {
+    std::lock_guard lock(mutex_);
+    std::unique_ptr<Scope>& scope = scopes_[block];
+    if (!scope) scope = std::make_unique<Scope>(made(tree.block_at(block), nullptr, MemoryNames::of(tree).sources()));
+    return *scope;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<int, std::unique_ptr<Scope>> scopes_;
+};
+
+const Scope& Scope::of(const Tree& tree, int block) {
+  bool has_names = MemoryNames::of(tree).has_pointers();
+  for (int at = tree[block].scope; at != Tree::kNone; at = tree[at].scope) {
+    has_names |= !tree.block_at(at).match_buffers.empty();
+  }
+  if (!has_names) return of(tree.block_at(block));
+  return tree.block_ref(0)->id.memo.get<InSight>([] { return InSight(); }).of(tree, block);
+}
+
+Scope Scope::made(const Block& block, const Block* before, Memories views) {
   Scope scope;
   const std::span<const Stmt> stmts = parts_of(block.body), old = before ? parts_of(before->body) : stmts.first(0);
   const size_t expected = std::max<size_t>(stmts.size(), 8);
@@ -127,9 +161,7 @@ Scope Scope::made(const Block& block, const Block* before) {
   scope.users_.reserve(expected * 3);
   scope.ends_.reserve(stmts.size());
   scope.block_ = &block;
-  for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
-    scope.views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
-  }
+  scope.views_ = std::move(views);
   const Scope* known = old.empty() ? nullptr : &of(*before);
   if (known && (known->bare_ || known->views_ != scope.views_)) known = nullptr;
   with_stack_for(block.body.depth(), [&] {

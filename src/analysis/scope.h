@@ -1,16 +1,18 @@
 // The blocks directly below a block, and how they depend on one another through buffers.
 //
-//   const Scope& scope = Scope::of(block);
+//   const Scope& scope = Scope::of(tree, at);
 //   for (int child : scope.consumers(scope.child(block.id.value))) ...
 //
 // A fact of the block alone, worked out once. Accesses are those that blocks declare; two buffers on the same data are
-// one, and so are a buffer and the views of it that the block makes. Dependences look at whole buffers; regions are
-// compared in analysis/cover.h.
+// one, and so are a buffer and the views of it that the block makes; in a tree, those that blocks around it make, too,
+// and pointers that lets name (memory_names.h). Dependences look at whole buffers; regions are compared in
+// analysis/cover.h.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "analysis/tree.h"
 #include "ir/stmt.h"
 
 namespace tilewright::analysis {
@@ -29,6 +31,8 @@ struct Dependence {
 
 class Scope : public Memo::Fact {
  public:
+  static const Scope& of(const Tree& tree, int block);
+  /// The scope of a block that no other names of its memory stand around.
   static const Scope& of(const Block& block);
   /// The scope of what a change has made of another block: statements that did not change are not searched
   /// again.
@@ -58,8 +62,10 @@ class Scope : public Memo::Fact {
   bool bare_statements_touch(const BlockRealize& child, bool also_reads = true) const;
 
  private:
+  class InSight;
+  using Memories = std::vector<std::pair<const NodeBase*, const NodeBase*>>;
   static const Scope& known(const Block& block, const Block* before);
-  static Scope made(const Block& block, const Block* before);
+  static Scope made(const Block& block, const Block* before, Memories views);
   /// Takes in what stands in the next statement of the body.
   void add(const Stmt& stmt);
   /// Takes in statements of another scope, from `first` to before `last`.
@@ -87,7 +93,7 @@ class Scope : public Memo::Fact {
     uint32_t children, uses;
   };
   std::vector<Ends> ends_;
-  std::vector<std::pair<const NodeBase*, const NodeBase*>> views_;  ///< data of a view and of its source
+  Memories views_;  ///< data of a view and of its source
   const NodeBase* bare_ = nullptr;
   std::vector<const NodeBase*> bare_reads_, bare_writes_;  ///< data variables
   bool bare_unknown_ = false;                              ///< calls, which may use anything

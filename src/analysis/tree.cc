@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "analysis/binding_reads.h"
+#include "ir/pointer_uses.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 #include "support/inline_vector.h"
@@ -56,6 +57,8 @@ class TreeBuilder {
         new_blocks_.push_back({tree_.block_at(at).id.value, at});
       }
       note_views(at);
+    } else if (entry.node->kind == Kind::kLetStmt) {
+      note_pointer(at);
     }
   }
   bool binds_data(int at, int before) const {
@@ -71,6 +74,14 @@ class TreeBuilder {
     for (const Ref<MatchBufferRegion>& match : tree_.block_at(at).match_buffers) {
       tree_.views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
     }
+  }
+
+  void note_pointer(int at) {
+    const Stmt stmt = tree_.stmt(at);
+    const LetStmt& let = *stmt.as<LetStmt>();
+    const Ref<Var> source = let.var.dtype().is_handle() ? pointer_in(let.value) : Ref<Var>();
+    if (!source.defined()) return;
+    tree_.views_.emplace_back(let.var.get(), source.get());
   }
 
   /// Entries of the old tree in [first, end), some statements behind one another with all below them.
@@ -94,6 +105,7 @@ class TreeBuilder {
     copy_positions(before_->concurrent_loops_, tree_.concurrent_loops_);
     for (int at = first; at < end && !before_->views_.empty(); ++at) {
       if (old(at).is_block) note_views(at + shift);
+      if (old(at).node->kind == Kind::kLetStmt) note_pointer(at + shift);
     }
   }
 

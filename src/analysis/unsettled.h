@@ -9,8 +9,9 @@
 
 namespace tilewright::analysis {
 
-/// The unsettled statement of the block's body, as Scope::bare_statement(). Null if there is none.
-const NodeBase* unsettled_statement(const Block& block);
+/// The unsettled statement of the body of the block at this position, as Scope::bare_statement(). Null if there is
+/// none.
+const NodeBase* unsettled_statement(const Tree& tree, int block);
 /// The unsettled statement inside of a statement of the tree.
 const NodeBase* unsettled_statement_in(const Tree& tree, int at);
 

@@ -31,6 +31,17 @@ bool is_warp(const For& loop) {
 
 }  // namespace
 
+Ref<Var> pointer_in(const Expr& value) {
+  Ref<Var> found;
+  visit(
+      value,
+      [&](const Ref<Var>& v) {
+        if (v.dtype().is_handle()) found = v;
+      },
+      [&](const Ref<BufferLoad>& load, Visitor&) { found = load->buffer->data; });
+  return found;
+}
+
 std::vector<PointerUse> pointer_uses(const Call& call) {
   constexpr bool kReads = true, kWrites = true;
   switch (intrinsic_of(call)) {

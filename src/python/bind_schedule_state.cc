@@ -98,7 +98,7 @@ analysis::BlockFlags flags_of(const PyState& self, const PySRef& block) {
 std::vector<PyDependency> dependencies(const PyScope& self, const PySRef& end, bool is_src) {
   const SchedulePtr& owner = self.block.owner;
   Place place = unwrap(owner->schedule.state().find(self.block.target));
-  const analysis::Scope& scope = analysis::Scope::of(place.block());
+  const analysis::Scope& scope = analysis::Scope::of(*place.tree, place.at);
   auto child = [&](int at) { return PySRef{owner, Handle::block(place.func, *scope.children()[at]->block)}; };
   std::vector<PyDependency> result;
   for (const analysis::Dependence& d : scope.dependences()) {

@@ -78,7 +78,7 @@ Result<CachedAccess> cached_write(const State& state, BlockRV block, const Buffe
 }
 
 Status require_only_blocks(const Place& block, int scope, const char* code) {
-  const NodeBase* bare = analysis::unsettled_statement(block.tree->block_at(scope));
+  const NodeBase* bare = analysis::unsettled_statement(*block.tree, scope);
   if (!bare) return Ok{};
   return refuse(code, "in the scope of " + describe(block) + " stands a statement outside of any block",
                 {NodeRef(bare)}, "put it into a block");
@@ -144,7 +144,7 @@ bool share_a_loop(const Tree& tree, int scope, int a, int b) {
 }
 
 Ref<Buffer> other_name(const Tree& tree, int scope, const Ref<Buffer>& buffer) {
-  for (const BlockRealize* child : analysis::Scope::of(tree.block_at(scope)).children()) {
+  for (const BlockRealize* child : analysis::Scope::of(tree, scope).children()) {
     for (const auto* regions : {&child->block->reads, &child->block->writes}) {
       for (const Ref<BufferRegion>& region : *regions) {
         const Ref<Buffer>& other = region->buffer;
@@ -319,7 +319,7 @@ std::optional<analysis::Obstacle> why_not_all_written(const State& state, const 
   if (any_of(map, [&](const auto& entry) { return entry.second == buffer; })) return {};
   const Tree& tree = *place.tree;
   for (int at = block, reader = place.at; at != Tree::kNone; reader = at, at = tree[at].scope) {
-    const analysis::Scope& scope = analysis::Scope::of(tree.block_at(at));
+    const analysis::Scope& scope = analysis::Scope::of(tree, at);
     std::vector<int> writers;
     for (int child : scope.writers(buffer)) writers.push_back(tree.block(scope.children()[child]->block->id.value));
     auto is_before = [&](int writer) { return writer <= reader || share_a_loop(tree, at, reader, writer); };

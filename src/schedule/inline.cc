@@ -4,6 +4,7 @@
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
+#include "analysis/known_twice.h"
 #include "arith/analyzer.h"
 #include "arith/fingerprint.h"
 #include "ir/build.h"
@@ -14,6 +15,12 @@
 namespace tilewright::schedule {
 
 namespace {
+
+Status require_known_once(const Place& place, const char* code) {
+  const auto twice = analysis::why_known_twice(*place.tree, place.at);
+  if (!twice) return Ok{};
+  return refuse(code, *twice, "let the block use one of these buffers alone");
+}
 
 /// `store`: the only store of the block's body, or null.
 Result<Assignment> assignment_in(const Place& place, const BufferStore* store, const char* code) {
@@ -26,6 +33,7 @@ Result<Assignment> assignment_in(const Place& place, const BufferStore* store, c
   bool plain = facts.role == analysis::BlockRole::kComplete && store && !store->predicate.defined() &&
                block.alloc_buffers.empty() && block.match_buffers.empty();
   bool of_element = store && store->value.dtype() == store->buffer->dtype;
+  TW_RETURN_IF_ERROR(require_known_once(place, code));
   if (plain && of_element) return Assignment{store, store->buffer};
   std::string why = !facts.why.empty()                              ? facts.why
                     : facts.role == analysis::BlockRole::kReduction ? "it is a reduction"
@@ -130,7 +138,7 @@ VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::ve
 std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block) {
   auto obstacle = analysis::why_inputs_incomplete(tree, block);
   if (!obstacle) return obstacle;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block].scope));
+  const analysis::Scope& scope = analysis::Scope::of(tree, tree[block].scope);
   std::vector<Ref<BufferRegion>> reads = analysis::binding_reads(tree, block);
   const auto& declared = tree.block_at(block).reads;
   append_range(reads, declared);

@@ -16,7 +16,7 @@ Status require_kept_shape(const Tree& tree, int scope, const Ref<Buffer>& buffer
                         describe_block(tree.block_at(scope)) + " runs",
                     {tree.stmt(scope)}, "let the axes of the block have domains without such quotients");
     }
-    if (!analysis::may_change(tree.block_at(scope).body, extent)) continue;
+    if (!analysis::may_change(tree, tree.block_at(scope).body, extent)) continue;
     return refuse(code,
                   "the shape of '" + buffer->name + "' would read data that " + describe_block(tree.block_at(scope)) +
                       " changes: the buffer is allocated before",

@@ -59,7 +59,8 @@ Status require_zero_start(const Place& place, const char* code) {
 Status require_kept_bounds(const Place& outer, const Place& place, const char* code) {
   const For& loop = place.loop();
   const Stmt& body = outer.loop().body;
-  if (!analysis::may_change(body, loop.min) && !analysis::may_change(body, loop.extent)) return Ok{};
+  auto changes = [&](const Expr& bound) { return analysis::may_change(*place.tree, body, bound); };
+  if (!changes(loop.min) && !changes(loop.extent)) return Ok{};
   return refuse(code, "the bounds of " + describe(place) + " read what " + describe(outer) + " changes",
                 {place.node(), outer.node()}, "copy the bound to a buffer of its own before the loop");
 }

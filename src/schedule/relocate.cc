@@ -51,7 +51,7 @@ bool bare_statements_change_bounds(const Place& block) {
       bool changes = false;
       visit(
           tree.block_at(tree[block.at].scope).body, [](const Ref<BlockRealize>&, Visitor&) {},
-          [&](const Ref<BufferStore>& store, Visitor&) { changes |= analysis::may_change(store, bound); },
+          [&](const Ref<BufferStore>& store, Visitor&) { changes |= analysis::may_change(tree, store, bound); },
           [&](const Ref<Evaluate>& call, Visitor&) { changes |= !call->value.is<IntImm>(); });
       if (changes) return true;
     }
@@ -415,7 +415,7 @@ bool is_safe_everywhere(const Block& block) {
 /// Whether everything the block reads has a value whenever it runs: its writers have initialized it by then.
 bool reads_values(const Tree& tree, int at) {
   const auto& reads = tree.block_at(at).reads;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[at].scope));
+  const analysis::Scope& scope = analysis::Scope::of(tree, tree[at].scope);
   return all_of(reads, [&](const Ref<BufferRegion>& read) {
     for (int writer : scope.writers(read->buffer)) {
       if (!is_true(analysis::condition_beyond_domains(*scope.children()[writer]))) return false;
@@ -600,7 +600,7 @@ Result<Plan> finish_move(const Move& move, const AxisSets& axes,
   TW_RETURN_IF_ERROR(check_order_of_steps(move, after, moved));
   TW_RETURN_IF_ERROR(inputs_incomplete(after, moved));
   if (also) TW_RETURN_IF_ERROR(also(after, moved));
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[move.block.at].scope));
+  const analysis::Scope& scope = analysis::Scope::of(tree, tree[move.block.at].scope);
   for (int child : scope.consumers(scope.child(block.id.value))) {
     int consumer = after.block(scope.children()[child]->block->id.value);
     for (const Ref<BufferRegion>& write : block.writes) {

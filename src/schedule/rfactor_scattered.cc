@@ -261,8 +261,7 @@ class Copies {
 /// The last block reads and writes all elements, also those that no step selects.
 Status check_result_is_whole(const ReductionChain& chain, const Ref<Buffer>& result, const Tree& after) {
   const int block = after.block(chain.block.block().id.value);
-  const Block& around = after.block_at(after[block].scope);
-  const analysis::Scope& scope = analysis::Scope::of(around);
+  const analysis::Scope& scope = analysis::Scope::of(after, after[block].scope);
   for (int writer : scope.writers(result)) {
     const int at = after.block(scope.children()[writer]->block->id.value);
     if (at >= block) break;
@@ -270,7 +269,8 @@ Status check_result_is_whole(const ReductionChain& chain, const Ref<Buffer>& res
     const bool sets = facts.role == analysis::BlockRole::kComplete || facts.role == analysis::BlockRole::kReduction;
     if (sets && !analysis::why_not_covered(after, at, block, result)) return Ok{};
   }
-  const bool is_own = any_of(around.alloc_buffers, [&](const auto& own) { return own == result; });
+  const auto& allocated = after.block_at(after[block].scope).alloc_buffers;
+  const bool is_own = any_of(allocated, [&](const auto& own) { return own == result; });
   if (!is_own) return Ok{};
   return refuse("rfactor/P8", "it cannot be proved that all elements of '" + result->name + "' have a value",
                 {chain.block.node()}, "let one block set all of them first");

@@ -153,7 +153,7 @@ namespace {
 
 /// Returns has_value() as far as one scope determines it; nothing if the scope does not write the buffer before `end`.
 std::optional<Expr> written_in(const analysis::Tree& tree, int scope, int outside, int end, const Ref<Buffer>& buffer) {
-  const analysis::Scope& blocks = analysis::Scope::of(tree.block_at(scope));
+  const analysis::Scope& blocks = analysis::Scope::of(tree, scope);
   std::optional<Expr> condition;
   bool begun = false;    // by blocks that set all that they reach
   bool perhaps = false;  // by blocks that may leave elements as they are

@@ -89,9 +89,15 @@ void add_whole(std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffe
   }
 }
 
-/// access_ptr() says whether what is behind the pointer is read or written: all of the buffer may be.
+/// access_ptr() says whether what is behind the pointer is read or written, as do loads and stores of a buffer that is
+/// declared over it: all of the buffer may be.
 void add_regions_behind(const Ref<Block>& block, const Ref<Buffer>& buffer, analysis::BlockAccess& access) {
   analysis::for_each_access(block, analysis::Nested::kDeclared, [&](const analysis::Access& use) {
+    if (use.alias.defined() && use.alias == buffer->data) {
+      if (use.reads) add_whole(access.reads, buffer);
+      if (use.writes) add_whole(access.writes, buffer);
+      return;
+    }
     if (use.form != analysis::Access::Form::kPointer || use.pointer != buffer->data) return;
     if (use.site.is<DeclBuffer>()) return;
     const Call* call = use.site.as<Call>();

@@ -177,3 +177,16 @@ def test_loops_of_threads_stay_as_long_as_others_of_their_axis():
 
     sch = check(padded, lambda sch: sch.decompose_padding("B", sch.get_loops("B")[0]))
     assert [int(sch.get(sch.get_loops(name)[0]).extent) for name in ("B_pad_const", "B")] == [4, 4]
+
+
+def test_p2_a_block_that_uses_its_loop_inside():
+    """The loop becomes shorter: i would no longer be the axis."""
+
+    @T.prim_func
+    def padded(A: T.Buffer((8,), "int32"), C: T.Buffer((12,), "int32")):
+        for i in range(12):
+            with T.block("B"):
+                vi = T.axis.spatial(12, i)
+                C[vi] = T.if_then_else(2 <= vi and vi < 10, A[i - 2], 0)
+
+    check_refused(padded, lambda sch: sch.decompose_padding("B", sch.get_loops("B")[0]), "decompose_padding/P2")

@@ -524,3 +524,33 @@ def test_rows_that_offsets_divide() -> None:
 )
 def test_rows_that_may_overlap(program: tw.ir.PrimFunc) -> None:
     check_refused(program, parallel_rows, "parallel/P2")
+
+
+def test_p4_a_loop_that_selects_elements_besides_the_axes():
+    """Axes of the block are apart; what it writes is not: B[0] in each iteration, or B[vi + j]."""
+
+    @T.prim_func
+    def one_element(A: T.Buffer((16,)), B: T.Buffer((16,))):
+        for i in range(16):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i)
+                B[vi - i] = A[vi]
+
+    @T.prim_func
+    def shifted(A: T.Buffer((4, 4)), B: T.Buffer((8,))):
+        for i, j in T.grid(4, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi + j] = A[vi, j]
+
+    for program in (one_element, shifted):
+        check_refused(program, lambda sch: sch.parallel(sch.get_loops("B")[0]), "parallel/P4")
+
+    @T.prim_func
+    def reads_only(A: T.Buffer((16,)), B: T.Buffer((16,))):
+        for i in range(16):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i)
+                B[vi] = A[15 - i]
+
+    check(reads_only, lambda sch: sch.parallel(sch.get_loops("B")[0]))

@@ -65,7 +65,7 @@ std::unordered_set<NodeRef> defined_elsewhere(const PrimFunc& func) {
 
 class Matcher {
  public:
-  explicit Matcher(const PrimFunc& func) : defined_(defined_elsewhere(func)) {}
+  explicit Matcher(const PrimFunc& func) : names_(func.body), defined_(defined_elsewhere(func)) {}
 
   Stmt run(const Stmt& body) {
     return rewrite(
@@ -79,7 +79,7 @@ class Matcher {
           copy = *r.descend(make<Block>(std::move(copy), block.span()));
           for (size_t i = kept.size(); i-- > 0;) {
             const auto& [begin, value] = kept[i];
-            const bool changes = analysis::may_change(copy.body, value);
+            const bool changes = analysis::may_change(names_, copy.body, value);
             copy.body = changes ? make<LetStmt>({begin, value, copy.body}) : substitute(copy.body, {{begin, value}});
           }
           return make<Block>(std::move(copy), block.span());
@@ -177,6 +177,7 @@ class Matcher {
                            "leave it out, or give a variable that takes the region's");
   }
 
+  analysis::PointerNames names_;
   std::unordered_set<NodeRef> defined_;
   arith::Analyzer analyzer_;
   VarMap values_;

@@ -22,10 +22,11 @@
 namespace tilewright::lower {
 
 PassResult bind_loop_bounds(const Ref<PrimFunc>& func, PassContext&) {
+  const analysis::PointerNames names(func->body);
   Stmt body = rewrite(func->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
     const bool is_pipeline = loop->annotations.has(kPipelineStage);
     auto is_bound = [&](const Expr& e) {
-      return is_pipeline ? analysis::reads_memory(e) : analysis::may_change(loop->body, e);
+      return is_pipeline ? analysis::reads_memory(e) : analysis::may_change(names, loop->body, e);
     };
     const bool min = is_bound(loop->min), extent = is_bound(loop->extent);
     if (loop->kind == ForKind::kThreadBinding || (!min && !extent)) return r.descend(loop);

@@ -62,7 +62,7 @@ std::optional<analysis::Obstacle> why_not_set_before(const State& state, const P
   if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) return obstacle;
   for (int at = block.at; tree[at].scope != Tree::kNone; at = tree[at].scope) {
     const Ref<Block> outer = tree.block_ref(tree[at].scope);
-    const auto& scope = analysis::Scope::of(*outer);
+    const auto& scope = analysis::Scope::of(tree, tree[at].scope);
     std::vector<int> writers = scope.writers(buffer);
     std::erase(writers, scope.child(tree.block_at(at).id.value));
     if (!writers.empty()) return analysis::why_inputs_incomplete(tree, at);

@@ -218,7 +218,7 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   const Tree& tree = *block.tree;
   CacheReadRequest request{block, read.scope, read.position, Tree::kNone, {}};
   const Ref<Buffer>& buffer = read.region->buffer;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
+  const analysis::Scope& scope = analysis::Scope::of(tree, request.scope);
   TW_RETURN_IF_ERROR(require_only_blocks(block, request.scope, "cache_read/P6"));
   TW_RETURN_IF_ERROR(require_one_name(block, request.scope, buffer, "cache_read/P3"));
   TW_TRY(writer, find_writer(request, scope, buffer));

@@ -52,7 +52,7 @@ Result<CacheWriteRequest> check(const State& state, const CacheWrite& cache) {
   const Tree& tree = *block.tree;
   CacheWriteRequest request{block, write.scope, write.position, write.region, {}, {}};
   const Ref<Buffer>& buffer = request.write->buffer;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
+  const analysis::Scope& scope = analysis::Scope::of(tree, request.scope);
   TW_RETURN_IF_ERROR(require_only_blocks(block, request.scope, "cache_write/P6"));
   int self = scope.child(block.block().id.value);
   if (scope.writers(buffer).size() > 1) {
@@ -127,8 +127,8 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Ca
       // Sums over nothing have no value to copy. That all of them are read shows that they have steps, where what is
       // read can come from nowhere else.
       const auto& allocated = tree.block_at(request.scope).alloc_buffers;
-      bool alone = is_contained(allocated, buffer) &&
-                   analysis::Scope::of(tree.block_at(request.scope)).writers(buffer).size() == 1;
+      bool alone =
+          is_contained(allocated, buffer) && analysis::Scope::of(tree, request.scope).writers(buffer).size() == 1;
       if (!alone || !is_read_anyhow(tree, later, buffer, written->box, outside)) {
         Expr runs = runs_at_all(tree, writer, request.write, *loops, analyzer);
         if (!runs.defined()) {

@@ -98,7 +98,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
   const Tree& tree = *block.tree;
   TW_RETURN_IF_ERROR(check_same_scope(move));
   TW_RETURN_IF_ERROR(check_block_role(move));
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
+  const analysis::Scope& scope = analysis::Scope::of(tree, tree[block.at].scope);
   int self = scope.child(block.block().id.value);
   TW_RETURN_IF_ERROR(check_local(move, scope, self));
   TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, kComputeAtCodes.writer, false));

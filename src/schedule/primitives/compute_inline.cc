@@ -181,7 +181,7 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   const Tree& tree = *block.tree;
   int scope_at = tree[block.at].scope;
   TW_TRY(assignment, assignment_of(block, "compute_inline/P1"));
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   int self = scope.child(block.block().id.value);
   TW_RETURN_IF_ERROR(check_producer(block, scope, self, assignment));
   AxesOfElement axes = axes_of_element(block.block(), assignment.store->indices);

@@ -14,13 +14,14 @@
 // them. An axis that is one loop below the new block gets that loop as long as what is inside; others a condition.
 //
 // Requires  P1 the block is one plain store of T.if_then_else(condition, value, constant), complete
-//           P2 the loop is around it, in the same scope
+//           P2 the loop is around it, in the same scope, and only the axes depend on loops
 //           P3 the condition is a conjunction of bounds, each of one axis by a number, and excludes some elements
 //           P4 no other block writes its buffer, none before reads it; those after read only what is complete
 //           P5 what stands around the block reads no data
 //           P6 parallel loops around stay independent
 #include <algorithm>
 
+#include "analysis/isolation.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "ir/structural.h"
@@ -330,11 +331,14 @@ Result<Plan> plan(const State& state, const DecomposePadding& decompose) {
   }
   loops.erase(loops.begin(), first);
   TW_RETURN_IF_ERROR(check_settled(block, loops));
+  if (auto obstacle = analysis::why_not_isolated(tree, block.at)) {
+    return refuse("decompose_padding/P2", *obstacle, "bind an axis to the loop, and use the axis inside");
+  }
   arith::Analyzer outside;  // knows the loops around the new block, which stay
   analysis::bind_above(outside, tree, tree[loop.at].parent);
   TW_TRY(inside, find_inside(block, padding.condition, outside));
   int scope_at = tree[block.at].scope;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   int self = scope.child(block.block().id.value);
   TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "decompose_padding/P4"));
   for (int child : scope.consumers(self)) {

@@ -92,7 +92,7 @@ Status check(const Place& block, const Place& loop) {
                       : "decompose before the loops of the reduction are changed, or at a loop further out or further "
                         "in");
   }
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
+  const analysis::Scope& scope = analysis::Scope::of(tree, tree[block.at].scope);
   int self = scope.child(block.block().id.value);
   if (others_are_below(tree, scope, self, loop.at)) {
     TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "decompose_reduction/P5", false));
@@ -203,7 +203,7 @@ Status check_settled(const Place& block, const Stmt& nest) {
   auto look = [&](const Expr& e) {
     if (e.is<Var>() || e.is<IntImm>()) return;
     visit(e, [&](const Ref<BufferLoad>& load) {
-      if (analysis::may_change(body, load)) changing = load;
+      if (analysis::may_change(tree, body, load)) changing = load;
     });
   };
   visit(

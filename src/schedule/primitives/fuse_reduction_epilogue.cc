@@ -143,7 +143,7 @@ Result<Plan> plan(const State& state, const FuseReductionEpilogue& fuse) {
                   {reduction.node(), epilogue.node()},
                   "both stand directly in one block; fuse before one of them is moved into another");
   }
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   int self = scope.child(reduction.block().id.value), other = scope.child(epilogue.block().id.value);
   TW_TRY(sum, find_sum(reduction, scope, self));
   const Ref<Buffer>& partial = sum.buffers[0];

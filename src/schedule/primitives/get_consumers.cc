@@ -16,7 +16,7 @@ Result<Plan> plan(const State& state, const GetConsumers& get) {
     return refuse("get_consumers/P1", "the root block has no consumers: nothing surrounds it", {place.node()},
                   "name a block inside of it: sch.get_child_blocks() gives them");
   }
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   Plan plan;
   for (int child : scope.consumers(scope.child(place.block().id.value))) {
     plan.outputs.push_back(Handle::block(place.func, *scope.children()[child]->block));

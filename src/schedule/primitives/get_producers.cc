@@ -16,7 +16,7 @@ Result<Plan> plan(const State& state, const GetProducers& get) {
     return refuse("get_producers/P1", "the root block has no producers: nothing surrounds it", {place.node()},
                   "name a block inside of it: sch.get_child_blocks() gives them");
   }
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   Plan plan;
   for (int child : scope.producers(scope.child(place.block().id.value))) {
     plan.outputs.push_back(Handle::block(place.func, *scope.children()[child]->block));

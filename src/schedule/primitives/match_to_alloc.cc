@@ -51,7 +51,7 @@ Result<Plan> plan(const State& state, const MatchToAlloc& step) {
                   {block.node()}, "name a write to a parameter; what the function allocates stays in it anyway");
   }
   const Tree& tree = *block.tree;
-  const analysis::Scope& before = analysis::Scope::of(tree.block_at(0));
+  const analysis::Scope& before = analysis::Scope::of(tree, 0);
   for (const Ref<BufferRegion>& write : block.block().writes) {
     if (write->buffer != buffer || !before.bare_statement()) continue;
     return refuse("match_to_alloc/P3", "a statement outside of blocks may touch '" + buffer->name + "'",
@@ -62,7 +62,7 @@ Result<Plan> plan(const State& state, const MatchToAlloc& step) {
   plan.func = block.func;
   plan.root = with_own(tree.block_ref(0), buffer, own);
   const Tree& after = Tree::of(plan.root);
-  const analysis::Scope& scope = analysis::Scope::of(after.block_at(0));
+  const analysis::Scope& scope = analysis::Scope::of(after, 0);
   auto block_of = [&](int child) { return after.block(scope.children()[child]->block->id.value); };
   for (int reader : scope.readers(own)) {
     std::optional<analysis::Obstacle> obstacle;

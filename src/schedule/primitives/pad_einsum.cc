@@ -379,7 +379,7 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
   if (extents.empty()) return Plan{};
   TW_RETURN_IF_ERROR(check_values(place, extents));
   int scope_at = tree[place.at].scope;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   int self = scope.child(block.id.value);
   TW_RETURN_IF_ERROR(check_only_writer(place, scope, self, "pad_einsum/P5"));
 

@@ -65,8 +65,7 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
                   "each iteration of " + describe(at.loop) + " reads the same of '" + buffer->name + "'",
                   {at.loop.node(), at.block.node()}, "take the loop that moves through the buffer");
   }
-  if (!analysis::Scope::of(tree.block_at(at.scope)).writers(buffer).empty() ||
-      other_name(tree, at.scope, buffer).defined()) {
+  if (!analysis::Scope::of(tree, at.scope).writers(buffer).empty() || other_name(tree, at.scope, buffer).defined()) {
     return refuse("prefetch_at/P4", "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is written",
                   {at.block.node()}, "prefetch what is only read there");
   }
@@ -95,7 +94,7 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   // Data that select the elements may be computed in the iterations that read them, too late for a prefetch.
   auto obstacle =
       analysis::why_inputs_incomplete(Tree::of(plan.root), Tree::of(plan.root).block(prefetch_block->id.value));
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(at.scope));
+  const analysis::Scope& scope = analysis::Scope::of(tree, at.scope);
   for (const Ref<BufferRegion>& read : prefetch_block->reads) {
     for (int child : scope.writers(read->buffer)) {
       const Ref<Block>& writer = scope.children()[child]->block;

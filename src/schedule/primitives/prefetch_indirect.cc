@@ -96,7 +96,7 @@ void read_whole(Block& block, const Ref<Buffer>& buffer) {
 
 Status check_order(const AtLoop& at, const Ref<Buffer>& buffer) {
   const Tree& tree = *at.loop.tree;
-  const bool is_written = !analysis::Scope::of(tree.block_at(at.scope)).writers(buffer).empty();
+  const bool is_written = !analysis::Scope::of(tree, at.scope).writers(buffer).empty();
   if (!is_written && !other_name(tree, at.scope, buffer).defined()) return Ok{};
   return refuse("prefetch_indirect/P4", "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is written",
                 {at.block.node()}, "prefetch what is only read there");

@@ -78,7 +78,7 @@ Status check_declared(const ReindexRequest& request) {
 Status check_values(const State& state, const ReindexRequest& request) {
   const Place& block = request.block;
   const Tree& tree = *block.tree;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
+  const analysis::Scope& scope = analysis::Scope::of(tree, request.scope);
   const std::string& name = request.buffer->name;
   TW_RETURN_IF_ERROR(require_one_name(block, request.scope, request.buffer, "reindex/P4",
                                       "reindex outside of the block that makes the view"));

@@ -43,7 +43,7 @@ struct ChosenRead {
 };
 Result<ChosenRead> choose_place(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   TW_RETURN_IF_ERROR(require_only_blocks(block, scope_at, "reindex_cache_read/P7"));
   TW_RETURN_IF_ERROR(require_one_name(block, scope_at, buffer, "reindex_cache_read/P3"));
   std::vector<int> writers = scope.writers(buffer);

@@ -35,7 +35,7 @@ namespace {
 /// Where the copy back stands: before the first reader, or at the end of the scope.
 Result<CopyPlace> choose_place(const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   TW_RETURN_IF_ERROR(require_only_blocks(block, scope_at, "reindex_cache_write/P7"));
   auto no = [&](std::string why) {
     return refuse("reindex_cache_write/P3", std::move(why), {block.node()},

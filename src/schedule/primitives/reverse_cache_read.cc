@@ -40,7 +40,7 @@ namespace {
 /// Where the copy stands: behind the writer of the buffer, or at the start of the scope.
 Result<CopyPlace> place_of_copy(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   TW_RETURN_IF_ERROR(require_only_blocks(block, scope_at, "reverse_cache_read/P7"));
   TW_RETURN_IF_ERROR(require_one_name(block, scope_at, buffer, "reverse_cache_read/P3"));
   std::vector<int> writers = scope.writers(buffer);

@@ -252,7 +252,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   const Tree& tree = *block.tree;
   int scope_at = tree[block.at].scope;
   TW_RETURN_IF_ERROR(assignment_of(block, "reverse_compute_inline/P1"));
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   int self = scope.child(block.block().id.value);
   TW_TRY(pair, find_pair(block, scope, self));
   TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "reverse_compute_inline/P4"));

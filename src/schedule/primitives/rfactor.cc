@@ -60,7 +60,9 @@
 #include "schedule/primitives/rfactor.h"
 #include "analysis/axis_condition.h"
 #include "analysis/block_facts.h"
+#include "analysis/isolation.h"
 #include "analysis/kept_bounds.h"
+#include "analysis/known_twice.h"
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
@@ -98,7 +100,16 @@ Result<ReductionChain> find_chain(const Place& loop) {
                       (facts.why.empty() ? std::string(": it has no init") : ": " + facts.why),
                   {chain.block.node()}, "name loops of a block with T.init()");
   }
-  if (!chain.accumulates) TW_RETURN_IF_ERROR(require_inits_run(chain.block, "rfactor/P8"));
+  if (chain.accumulates) {
+    if (auto obstacle = analysis::why_known_twice(tree, blocks[0])) {
+      return refuse("rfactor/P1", *obstacle, "let the block use one of these buffers alone");
+    }
+    if (auto obstacle = analysis::why_not_isolated(tree, blocks[0])) {
+      return refuse("rfactor/P1", *obstacle, "bind an axis to the loop, and use the axis inside");
+    }
+  } else {
+    TW_RETURN_IF_ERROR(require_inits_run(chain.block, "rfactor/P8"));
+  }
   if (loop.loop().kind != ForKind::kSerial) {
     return refuse("rfactor/P2", describe(loop) + " is not serial", {loop.node()},
                   "factor the loop first, then say who runs the iterations");
@@ -512,7 +523,7 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   }
   auto position = static_cast<size_t>(rfactor.factor_axis < 0 ? rfactor.factor_axis + rank + 1 : rfactor.factor_axis);
   int scope_at = tree[chain.block.at].scope;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   int self = scope.child(chain.block.block().id.value);
   if (!chain.accumulates) {
     TW_RETURN_IF_ERROR(check_only_writer(chain.block, scope, self, "rfactor/P7", false));

@@ -133,7 +133,7 @@ Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {
   roll.position = position;
   roll.buffer = writes[position]->buffer;
   const Block& outer = tree.block_at(roll.scope);
-  const analysis::Scope& scope = analysis::Scope::of(outer);
+  const analysis::Scope& scope = analysis::Scope::of(tree, roll.scope);
   if (scope.writers(roll.buffer).size() > 1) {
     return refuse("rolling_buffer/P2", "several blocks write '" + roll.buffer->name + "'", {block.node()},
                   "take this step before the reduction is decomposed");
@@ -495,7 +495,7 @@ struct Undone {
 std::vector<Undone> buffers_that_roll(const Tree& tree, int scope_at) {
   std::vector<Undone> result;
   const Block& outer = tree.block_at(scope_at);
-  const analysis::Scope& scope = analysis::Scope::of(outer);
+  const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   for (const Ref<Buffer>& buffer : outer.alloc_buffers) {
     if (scope.writers(buffer).size() != 1) continue;
     const Block& writer = *scope.children()[scope.writers(buffer)[0]]->block;

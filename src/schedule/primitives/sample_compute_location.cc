@@ -61,7 +61,7 @@ std::vector<Candidate> candidates_for(const State& state, const BlockRV& rv, con
   std::vector<Candidate> result;
   if (plan(state, ComputeInline{rv}).ok()) result.push_back({-2, Handle::inline_mark(block.func)});
   result.push_back({-1, Handle::root_mark(block.func)});
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
+  const analysis::Scope& scope = analysis::Scope::of(tree, tree[block.at].scope);
   std::vector<int> consumers;
   for (int child : scope.consumers(scope.child(block.block().id.value))) {
     consumers.push_back(tree.block(scope.children()[child]->block->id.value));

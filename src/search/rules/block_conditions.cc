@@ -44,7 +44,7 @@ std::vector<Place> places(const Place& block, const std::vector<int>& children, 
 }
 
 const analysis::Scope& scope_of(const Place& block) {
-  return analysis::Scope::of(block.tree->block_at((*block.tree)[block.at].scope));
+  return analysis::Scope::of(*block.tree, (*block.tree)[block.at].scope);
 }
 
 /// Whether each loop contains nothing but the next one, and the last loop nothing but the block.
