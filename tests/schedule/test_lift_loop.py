@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import tilewright as tw
 from tilewright.script import from_source
 from tilewright.script import tir as T
@@ -121,3 +123,54 @@ def test_p5_data_say_how_far_it_goes_where_a_condition_says_whether() -> None:
         sch.lift_loop(sch.get_loops("B")[0])
 
     check_refused(ragged, transform, "lift_loop/P5")
+
+
+@T.prim_func
+def condition_that_changes(F: T.Buffer((8, 4), "int32"), C: T.Buffer((8, 4), "int32")):
+    for i in range(8):
+        with T.block("outer"):
+            vi = T.axis.spatial(8, i)
+            T.where(F[i, 0] > 0)
+            T.reads(F[vi, 0:4])
+            T.writes(F[vi, 0:4], C[vi, 0:4])
+            for j in range(4):
+                with T.block("C"):
+                    vj = T.axis.spatial(4, j)
+                    F[vi, vj] = 0
+                    C[vi, vj] = 7
+
+
+@T.prim_func
+def axis_that_changes(F: T.Buffer((8, 4), "int32"), C: T.Buffer((8, 4), "int32")):
+    for i in range(8):
+        with T.block("outer"):
+            vi = T.axis.spatial(8, i)
+            vb = T.axis.spatial(8, F[i, 0])
+            T.reads()
+            T.writes(F[vi, 0:4], C[vi, 0:4])
+            for j in range(4):
+                with T.block("C"):
+                    vj = T.axis.spatial(4, j)
+                    F[vi, vj] = 0
+                    C[vi, vj] = vb
+
+
+@T.prim_func
+def view_that_changes(F: T.Buffer((4,), "int32"), A: T.Buffer((8,), "int32"), C: T.Buffer((4,), "int32")):
+    with T.block("outer"):
+        vi = T.axis.spatial(1, 0)
+        T.reads(F[0], A[0:8])
+        T.writes(F[0:4], C[0:4])
+        V = T.match_buffer(A[F[0] : F[0] + 4], (4,), "int32", offset_factor=1)
+        for j in range(4):
+            with T.block("C"):
+                vj = T.axis.spatial(4, j)
+                F[vj] = 1
+                C[vj] = V[vj]
+
+
+@pytest.mark.parametrize("program", [condition_that_changes, axis_that_changes, view_that_changes])
+def test_p5_what_the_block_asks_for_once_does_not_change(program: tw.ir.PrimFunc) -> None:
+    """The first iteration of j stores what the block has read before it."""
+    error = check_refused(program, lambda sch: sch.lift_loop(sch.get_loops("C")[-1]), "lift_loop/P5")
+    assert "asks for once" in str(error)

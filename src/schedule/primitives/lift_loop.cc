@@ -15,12 +15,15 @@
 //           parallel
 //              loops around stay valid
 //           P4 no buffer that the block allocates is shared by iterations
-//           P5 if the block has a predicate, the loop's bounds read no buffer
+//           P5 if the block has a predicate, the loop's bounds read no buffer; the loop changes nothing that decides
+//              where or whether the block runs, or where its views begin
 #include "schedule/primitives/lift_loop.h"
 
 #include "analysis/allocation_locations.h"
+#include "analysis/binding_reads.h"
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
+#include "analysis/changes.h"
 #include "analysis/independence.h"
 #include "ir/build.h"
 #include "ir/op.h"
@@ -62,6 +65,27 @@ Status check_iterations(const Place& loop, const Place& block) {
                   {loop.node(), block.node()}, "lift the loop before the copy is made, or compute it in the loop");
   }
   return Ok{};
+}
+
+/// What is evaluated once where the block begins would be evaluated for each iteration of the loop.
+Status check_kept_values(const Place& loop, const Place& block) {
+  const Tree& tree = *loop.tree;
+  Expr changing;
+  auto look = [&](const Expr& value) {
+    if (!changing.defined() && analysis::may_change(tree, tree.stmt(loop.at), value)) changing = value;
+  };
+  analysis::for_each_bound(*tree.realize_at(block.at), look);
+  for (const Ref<MatchBufferRegion>& match : tree.block_at(block.at).match_buffers) {
+    for (const Ref<Range>& range : match->source->region) {
+      look(range->min);
+      look(range->extent);
+    }
+  }
+  if (!changing.defined()) return Ok{};
+  return refuse("lift_loop/P5",
+                describe_in_nest(loop) + " changes what " + brief(changing) + " reads, which " +
+                    describe_block(tree.block_at(block.at)) + " asks for once, ahead of all iterations",
+                {loop.node(), block.node()}, "copy the value to a buffer of its own before the block");
 }
 
 /// The loop outside of the block, where its bounds use values of the block's axes.
@@ -113,6 +137,7 @@ Result<Plan> plan(const State& state, const LiftLoop& lift) {
   const Place block{loop.func, loop.tree, tree[loop.at].scope};
   TW_RETURN_IF_ERROR(check_place(loop, block));
   TW_RETURN_IF_ERROR(check_iterations(loop, block));
+  TW_RETURN_IF_ERROR(check_kept_values(loop, block));
   const For& source = tree.for_at(loop.at);
   const BlockRealize& realize = *tree.realize_at(block.at);
 
