@@ -274,3 +274,22 @@ def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4,
         sch.verify()
     else:
         check_refused(program, merge(*((name, 0) for name in order)), "merge/P6")
+
+
+def test_p5_extents_that_the_program_changes_between_the_nests():
+    @T.prim_func
+    def grows(N: T.Buffer((1,), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+        for i in range(N[0]):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = 1
+        with T.block("W"):
+            vw = T.axis.spatial(1, 0)
+            N[vw] = 6
+        for i in range(N[0]):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = 2
+
+    error = check_refused(grows, merge(("B", 0), ("C", 0)), "merge/P5")
+    assert "reads data that the program changes" in str(error)

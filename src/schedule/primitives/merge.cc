@@ -14,7 +14,8 @@
 //           P2 they are in one scope
 //           P3 those to be merged are serial, without annotation or binding, and start at 0
 //           P4 from what is around all of them down to each, loops are the only statements of one another
-//           P5 there are equally many in each nest, with the same extents, which depend on nothing below
+//           P5 there are equally many in each nest, with the same extents, which depend on nothing below, and on no
+//              data that the program changes from the first nest to the last one
 //           P6 the blocks below see the same in the new order: each is complete or a regular reduction, the new loops
 //              repeat none, and what one reads of another is complete in the same iteration; nothing in between touches
 //              what the nests touch
@@ -22,6 +23,7 @@
 #include <algorithm>
 
 #include "analysis/block_facts.h"
+#include "analysis/changes.h"
 #include "analysis/independence.h"
 #include "analysis/scope.h"
 #include "analysis/unsettled.h"
@@ -84,6 +86,30 @@ Status check_extents(const Tree& tree, const std::vector<std::vector<int>>& nest
   return Ok{};
 }
 
+/// Checks that extents which read data are the same numbers wherever they are asked for, from the first nest to the
+/// last one.
+Status check_kept_extents(const Tree& tree, const std::vector<std::vector<int>>& nests) {
+  int first = nests[0].front(), last = first;
+  for (const std::vector<int>& nest : nests) {
+    first = std::min(first, nest.front());
+    last = std::max(last, nest.front());
+  }
+  for (const std::vector<int>& nest : nests) {
+    for (int at : nest) {
+      const Expr& extent = tree.for_at(at).extent;
+      if (!analysis::reads_memory(extent)) continue;
+      for (int stmt = first; stmt <= last; stmt = tree[stmt].end) {
+        if (!analysis::may_change(tree, tree.stmt(stmt), extent)) continue;
+        return refuse("merge/P5",
+                      "the extent of " + describe_loop(tree.for_at(at)) + " reads data that the program changes " +
+                          "between the first nest and the end of the last one",
+                      {tree.stmt(at), tree.stmt(stmt)}, "copy the extent to a buffer of its own before the nests");
+      }
+    }
+  }
+  return Ok{};
+}
+
 /// The outermost blocks of a statement, which may be one itself.
 std::vector<int> blocks_of(const Tree& tree, int at) {
   return tree[at].is_block ? std::vector<int>{at} : tree.child_blocks(at);
@@ -111,7 +137,7 @@ Status check_passed(const Tree& tree, const analysis::Scope& scope, int passed, 
 /// Checks what a nest moves across on its way to the last one named: statements between them, and nests whose order
 /// changes.
 Status check_between(const Tree& tree, const std::vector<std::vector<int>>& nests, int around) {
-  const auto& scope = analysis::Scope::of(tree.block_at(tree[nests.front().front()].scope));
+  const auto& scope = analysis::Scope::of(tree, tree[nests.front().front()].scope);
   std::vector<int> tops;
   for (const std::vector<int>& nest : nests) tops.push_back(nest.front());
   for (size_t i : indices_of(tops)) {
@@ -168,6 +194,7 @@ Result<Plan> plan(const State& state, const Merge& merge) {
     nests.push_back(std::move(nest));
   }
   TW_RETURN_IF_ERROR(check_extents(tree, nests, around));
+  TW_RETURN_IF_ERROR(check_kept_extents(tree, nests));
   TW_RETURN_IF_ERROR(check_between(tree, nests, around));
 
   std::vector<Ref<Var>> vars;
