@@ -187,6 +187,6 @@ def test_p2_a_block_that_uses_its_loop_inside():
         for i in range(12):
             with T.block("B"):
                 vi = T.axis.spatial(12, i)
-                C[vi] = T.if_then_else(2 <= vi and vi < 10, A[i - 2], 0)
+                C[vi] = T.if_then_else(vi >= 2 and vi < 10, A[i - 2], 0)
 
     check_refused(padded, lambda sch: sch.decompose_padding("B", sch.get_loops("B")[0]), "decompose_padding/P2")
