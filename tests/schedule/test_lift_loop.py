@@ -158,7 +158,7 @@ def axis_that_changes(F: T.Buffer((8, 4), "int32"), C: T.Buffer((8, 4), "int32")
 @T.prim_func
 def view_that_changes(F: T.Buffer((4,), "int32"), A: T.Buffer((8,), "int32"), C: T.Buffer((4,), "int32")):
     with T.block("outer"):
-        T.axis.spatial(1, 0)
+        _vi = T.axis.spatial(1, 0)
         T.reads(F[0], A[0:8])
         T.writes(F[0:4], C[0:4])
         V = T.match_buffer(A[F[0] : F[0] + 4], (4,), "int32", offset_factor=1)

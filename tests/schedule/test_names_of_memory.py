@@ -18,7 +18,7 @@ Step = Callable[[tw.Schedule], Any]
 @T.prim_func
 def reversed_view(C: T.Buffer((16,), "int32")):
     with T.block("S"):
-        T.axis.spatial(1, 0)
+        _vs = T.axis.spatial(1, 0)
         T.reads(C[0:16])
         T.writes(C[0:16])
         X = T.match_buffer(C[0:16], (16,), "int32")
@@ -52,7 +52,7 @@ def test_views_of_different_elements_are_no_obstacle() -> None:
     @T.prim_func
     def halves(C: T.Buffer((16,), "int32")):
         with T.block("S"):
-            T.axis.spatial(1, 0)
+            _vs = T.axis.spatial(1, 0)
             T.reads(C[0:16])
             T.writes(C[0:16])
             X = T.match_buffer(C[0:8], (8,), "int32")
@@ -83,7 +83,7 @@ def two_operations(A: T.Buffer((4, 4, 4), "int32"), C: T.Buffer((4,), "int32")):
 @T.prim_func
 def two_operations_inside(A: T.Buffer((4, 4, 4), "int32"), C: T.Buffer((4,), "int32")):
     with T.block("S"):
-        T.axis.spatial(1, 0)
+        _vs = T.axis.spatial(1, 0)
         T.reads(C[0:4], A[0:4, 0:4, 0:4])
         T.writes(C[0:4])
         X = T.match_buffer(C[0:4], (4,), "int32")
@@ -107,14 +107,14 @@ def test_sums_and_maxima_of_one_element_keep_their_order(program: tw.ir.PrimFunc
 @T.prim_func
 def views_further_out(C: T.Buffer((16,), "int32"), D: T.Buffer((16,), "int32")):
     with T.block("outer"):
-        T.axis.spatial(1, 0)
+        _vs = T.axis.spatial(1, 0)
         T.reads(C[0:16])
         T.writes(C[0:16], D[0:16])
         X = T.match_buffer(C[0:16], (16,), "int32")
         Y = T.match_buffer(C[0:16], (16,), "int32")
         for q in range(1):
             with T.block("inner"):
-                T.axis.spatial(1, q)
+                _vs = T.axis.spatial(1, q)
                 T.reads(X[0:16])
                 T.writes(Y[0:16], D[0:16])
                 t = T.alloc_buffer((16,), "int32")
@@ -212,7 +212,7 @@ def test_iterations_meet_in_a_buffer_over_a_pointer() -> None:
 @T.prim_func
 def bound_by_a_view(N: T.Buffer((1,), "int32"), C: T.Buffer((64,), "int32")):
     with T.block("S"):
-        T.axis.spatial(1, 0)
+        _vs = T.axis.spatial(1, 0)
         T.reads(N[0:1], C[0:64])
         T.writes(N[0:1], C[0:64])
         V = T.match_buffer(N[0:1], (1,), "int32")
