@@ -142,6 +142,10 @@ class BufferUses : public Memo::Fact {
   /// A shortcut without a walk over all accesses, for a root block over blocks of one store each. False for others.
   bool note_plainly(const Tree& tree) {
     if (Scope::of(tree, 0).bare_statement()) return false;
+    for (int at = 0; at < tree.size(); ++at) {  // they use memory that they name
+      const Kind kind = tree[at].node->kind;
+      if (kind == Kind::kDeclBuffer || kind == Kind::kLetStmt) return false;
+    }
     std::vector<const PlainBlock*> blocks;
     for (int at : tree.blocks()) {
       if (at == 0) continue;

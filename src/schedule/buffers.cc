@@ -1,5 +1,6 @@
 #include "schedule/buffers.h"
 
+#include "ir/atomic_operation.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "support/ranges.h"
@@ -15,6 +16,21 @@ Result<Ref<Buffer>> touched_buffer(TouchedBuffer& chosen, const Place& block, co
   TW_TRY(position, buffer_position(chosen.index, regions, block, chosen.kind, code));
   chosen.index = position;
   return regions[position]->buffer;
+}
+
+bool takes_address(const NodeRef& node, const Ref<Buffer>& buffer) {
+  bool found = false;
+  visit(node, [&](const Ref<Call>& call, Visitor& walk) {
+    if (auto atomic = AtomicOperation::of(call)) {
+      for (const Expr& index : atomic->indices) walk(index);
+      return walk(atomic->value);
+    }
+    const bool is_address = intrinsic_of(*call) == Intrinsic::k_address_of && !call->args.empty();
+    const BufferLoad* element = is_address ? call->args[0].as<BufferLoad>() : nullptr;
+    found |= element && element->buffer == buffer;
+    walk.descend(call);
+  });
+  return found;
 }
 
 bool is_parameter(const State& state, uint32_t func, const Ref<Buffer>& buffer) {

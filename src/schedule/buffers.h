@@ -10,6 +10,10 @@ namespace tilewright::schedule {
 /// ("read" or "write", position). CODE when the block touches none such.
 Result<Ref<Buffer>> touched_buffer(TouchedBuffer& chosen, const Place& block, const std::string& code);
 
+/// Whether something takes the address of an element of the buffer, from where it may reach others: anything but an
+/// atomic operation, which updates the element.
+bool takes_address(const NodeRef& node, const Ref<Buffer>& buffer);
+
 /// Whether the buffer is a parameter of the function.
 bool is_parameter(const State& state, uint32_t func, const Ref<Buffer>& buffer);
 

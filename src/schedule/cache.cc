@@ -297,6 +297,7 @@ bool uses_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer) {
   bool found = false;
   analysis::for_each_access(block, analysis::Nested::kEnter, [&](const analysis::Access& access) {
     found |= access.form == analysis::Access::Form::kPointer && access.pointer == buffer->data;
+    found |= access.form == analysis::Access::Form::kAddress && !access.is_atomic && access.named == buffer;
   });
   return found;
 }

@@ -258,3 +258,69 @@ def test_a_bound_that_the_loop_changes_through_a_pointer() -> None:
     tw.compile(shrinking)(n, a, c)
     np.testing.assert_array_equal(c, expected)
     assert n[0] == 5
+
+
+@T.prim_func
+def read_through_an_address(A: T.Buffer((4, 4), "int32"), D: T.Buffer((16,), "int32")):
+    t = T.alloc_buffer((4, 4), "int32")
+    for i, j in T.grid(4, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            t[vi, vj] = A[vi, vj] + 1
+    for i in range(16):
+        with T.block("R"):
+            vi = T.axis.spatial(16, i)
+            p: T.handle("int32") = T.address_of(t[0, 0])
+            X = T.decl_buffer((16,), "int32", data=p)
+            D[vi] = X[vi]
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        (lambda sch: sch.transform_layout("B", ("write", 0), lambda i, j: (j, i)), "transform_layout/P2"),
+        (lambda sch: sch.compute_inline("B"), "compute_inline/P4"),
+    ],
+)
+def test_a_buffer_of_which_an_address_is_taken_stays_as_it_is(step: Step, code: str) -> None:
+    """Elements behind the address follow one another in the order of the layout."""
+    check_refused(read_through_an_address, step, code)
+
+
+def test_a_call_that_takes_an_address_keeps_its_buffer() -> None:
+    @T.prim_func
+    def calls(A: T.Buffer((16,), "int32"), D: T.Buffer((16,), "int32")):
+        t = T.alloc_buffer((16,), "int32")
+        for i in range(16):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i)
+                t[vi] = A[vi] + 1
+        for i in range(16):
+            with T.block("R"):
+                vi = T.axis.spatial(16, i)
+                T.reads(t[0:16])
+                T.writes(D[vi])
+                D[vi] = T.call_extern("int32", "f", T.address_of(t[vi]))
+
+    check_refused(calls, lambda sch: sch.reverse_compute_inline("R"), "reverse_compute_inline/P2")
+    check_refused(calls, lambda sch: sch.compute_inline("B"), "compute_inline/P4")
+
+
+def test_memory_that_a_declaration_outside_of_blocks_names_is_allocated_around_it() -> None:
+    @T.prim_func
+    def twice(A: T.Buffer((16,), "int32"), D: T.Buffer((16,), "int32")):
+        t = T.alloc_buffer((16,), "int32")
+        for _ in range(2):
+            for i in range(16):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i)
+                    t[vi] = A[vi] + 1
+            X = T.decl_buffer((16,), "int32", data=t.data)
+            for i in range(16):
+                with T.block("R"):
+                    vi = T.axis.spatial(16, i)
+                    D[vi] = X[15 - vi]
+
+    a, d = np.arange(16, dtype="int32"), np.zeros(16, "int32")
+    tw.compile(twice)(a, d)
+    np.testing.assert_array_equal(d, a[::-1] + 1)

@@ -28,6 +28,7 @@
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
+#include "schedule/buffers.h"
 #include "schedule/edit.h"
 #include "schedule/inline.h"
 #include "schedule/relocate.h"
@@ -78,7 +79,7 @@ VarMap axes_taken_over(const Block& consumer, const Assignment& assignment, cons
 /// whose value stays as it is where axes are taken over.
 Ref<Block> inlined(const Ref<Block>& consumer, const Assignment& assignment, const AxesOfElement& axes,
                    const VarMap& taken, const analysis::PlainStore* store) {
-  bool good = true;
+  bool good = !takes_address(consumer, assignment.buffer);
   Ref<Block> after = rewrite(
       consumer,
       [&](const Ref<Var>& v, Rewriter&) -> Expr {

@@ -31,6 +31,7 @@
 #include "ir/conjunction.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
+#include "schedule/buffers.h"
 #include "schedule/edit.h"
 #include "schedule/inline.h"
 #include "schedule/primitives/reverse_compute_inline.h"
@@ -70,6 +71,10 @@ Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int sel
     return refuse("reverse_compute_inline/P2",
                   "'" + buffer->name + "' is used by other blocks too, or outside of the scope",
                   {producer.node(), block.node()}, "give other readers a copy of their own (cache_read) before");
+  }
+  if (takes_address(outer.store->value, buffer)) {
+    return refuse("reverse_compute_inline/P2", describe(block) + " takes the address of '" + buffer->name + "'",
+                  {block.node(), producer.node()}, "blocks that use an address need the buffer itself");
   }
   TW_RETURN_IF_ERROR(check_wraps_nowhere(producer, *inner, block.at, "reverse_compute_inline/P7"));
   return Pair{producer, *inner, outer};

@@ -185,10 +185,15 @@ NodeRef other_use(const Ref<Block>& root, const Ref<Buffer>& buffer) {
         }
         walk.descend(call);
       },
+      [&](const Ref<LetStmt>& let, Visitor& walk) {
+        if (let->value == buffer->data) user = let;
+        walk.descend(let);
+      },
       [&](const Ref<DeclBuffer>& decl, Visitor& walk) {
         if (decl->buffer->data == buffer->data) user = decl;
         walk.descend(decl);
       });
+  if (!user.defined() && takes_address(root, buffer)) user = root;
   return user;
 }
 
