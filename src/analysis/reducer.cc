@@ -57,9 +57,10 @@ class ReadChoice {
       Expr a = in_parts(node->a), b = in_parts(node->b);
       return a.defined() && b.defined() ? join(a, b) : Expr();
     };
+    // Of comparisons between different parts, an order of each part says nothing.
     auto compare = [&](const auto* node, auto join) {
       Expr a = part_of(node->a), b = part_of(node->b);
-      return a.defined() && b.defined() ? join(a, b) : Expr();
+      return are_one_part(a, b) ? join(a, b) : Expr();
     };
     if (const And* node = condition.as<And>()) return both(node, [](auto& a, auto& b) { return logical_and(a, b); });
     if (const Or* node = condition.as<Or>()) return both(node, [](auto& a, auto& b) { return logical_or(a, b); });
@@ -81,6 +82,14 @@ class ReadChoice {
       if (same_expr(e, parts_[part][1])) return choice_.added[part];
     }
     return {};
+  }
+
+  bool are_one_part(const Expr& a, const Expr& b) const {
+    for (size_t part : {0, 1}) {
+      const Expr before = choice_.before[part], added = choice_.added[part];
+      if ((a == before && b == added) || (a == added && b == before)) return true;
+    }
+    return false;
   }
 
   /// Whether part `part` of the old pair stays where its parts are smaller than (-1), equal to (0) or larger than (1)
@@ -352,6 +361,13 @@ class Find {
 
 }  // namespace
 
+std::vector<Expr> Reducer::step(const std::vector<Expr>& element, const std::vector<Expr>& operand) const {
+  if (pairs) return combine(element, operand);
+  std::vector<Expr> after;
+  for (size_t part : indices_of(steps)) after.push_back(steps[part].step(element[part], operand[part]));
+  return after;
+}
+
 std::vector<Expr> Reducer::combine(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
   std::vector<Expr> combined;
   if (pairs) {
@@ -414,11 +430,17 @@ Stmt store_all(const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>&
   return seq(std::move(stores));
 }
 
-Stmt combine_into(const Reducer& reducer, const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& indices,
-                  const std::vector<Expr>& operands) {
+namespace {
+
+std::vector<Expr> elements_of(const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& indices) {
   std::vector<Expr> elements;
   for (const Ref<Buffer>& buffer : buffers) elements.push_back(load(buffer, indices));
-  std::vector<Expr> values = reducer.combine(elements, operands);
+  return elements;
+}
+
+/// Stores values that depend on the elements: all of them are computed before the first store.
+Stmt store_at_once(const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& values,
+                   const std::vector<Expr>& indices) {
   if (buffers.size() == 1) return store(buffers[0], values[0], indices);
   std::vector<Expr> bound;
   std::vector<Ref<Var>> vars;
@@ -429,6 +451,18 @@ Stmt combine_into(const Reducer& reducer, const std::vector<Ref<Buffer>>& buffer
   Stmt body = store_all(buffers, bound, indices);
   for (size_t i = buffers.size(); i-- > 0;) body = make<LetStmt>({vars[i], values[i], std::move(body)});
   return body;
+}
+
+}  // namespace
+
+Stmt step_into(const Reducer& reducer, const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& indices,
+               const std::vector<Expr>& operands) {
+  return store_at_once(buffers, reducer.step(elements_of(buffers, indices), operands), indices);
+}
+
+Stmt combine_into(const Reducer& reducer, const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& indices,
+                  const std::vector<Expr>& operands) {
+  return store_at_once(buffers, reducer.combine(elements_of(buffers, indices), operands), indices);
 }
 
 }  // namespace tilewright::analysis

@@ -48,7 +48,9 @@ struct Reducer {
   bool is_sum() const { return steps.size() == 1 && steps[0].is_sum(); }
   /// A step with what an element starts from takes the place of an equal element.
   bool takes_last() const { return pairs && pairs->tie == PairChoice::Tie::kLast; }
-  /// a (op) b, part by part, as the block has it.
+  /// The parts of an element after one more step.
+  std::vector<Expr> step(const std::vector<Expr>& element, const std::vector<Expr>& operand) const;
+  /// Two partial results as one: a (op) b, part by part, as the block has it. Those of subtractions are added.
   std::vector<Expr> combine(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
 };
 
@@ -66,7 +68,10 @@ FoundReducer find_accumulation(const Block& block);
 /// steps, unless the other parts decide.
 bool chooses_pairs(const NodeRef& program);
 
-/// The statement that combines `operands` into the elements of the buffers at these indices.
+/// One step from the elements of the buffers at these indices, with `operands`: subtracts them where steps subtract.
+Stmt step_into(const Reducer& reducer, const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& indices,
+               const std::vector<Expr>& operands);
+/// The statement that combines `operands`, partial results, into the elements of the buffers at these indices.
 Stmt combine_into(const Reducer& reducer, const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& indices,
                   const std::vector<Expr>& operands);
 /// buffers[i][indices] = values[i]

@@ -110,6 +110,7 @@ def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((
     ("step", "combine"),
     [
         ("C[vi] + A[vi, vk]", np.add),
+        ("C[vi] - A[vi, vk]", np.subtract),
         ("A[vi, vk] * C[vi]", np.multiply),
         ("T.max(C[vi], A[vi, vk])", np.maximum),
         ("T.min(A[vi, vk], C[vi])", np.minimum),
@@ -134,7 +135,7 @@ def main(A: T.Buffer((4, {length}), "int32"), C: T.Buffer((4,), "int32")):
     a = np.random.default_rng(length).integers(-3, 4, (4, length)).astype("int32")
     for target in ("opencl", "interpreter"):
         c = np.array([-2, 0, 1, 5], "int32")
-        want = combine(c, combine.reduce(a, axis=1))
+        want = combine(c, (np.add if combine is np.subtract else combine).reduce(a, axis=1))
         tw.compile(sch, target=target)(a, c)
         np.testing.assert_array_equal(c, want)
 

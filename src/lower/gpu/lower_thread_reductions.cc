@@ -402,7 +402,7 @@ class ThreadReductions {
 
     std::vector<Stmt> steps;
     // Each thread adds its part.
-    Stmt add = analysis::combine_into(reducer, parts, {i32(0)}, operands);
+    Stmt add = analysis::step_into(reducer, parts, {i32(0)}, operands);
     if (!is_true(nest.realize->predicate)) add = make<IfThenElse>({nest.realize->predicate, add, {}});
     add = opaque(block.name_hint + "_part", add, span);
     for (auto it = nest.loops.rbegin(); it != nest.loops.rend(); ++it) {
