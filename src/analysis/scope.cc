@@ -9,6 +9,8 @@
 #include "analysis/binding_reads.h"
 #include "analysis/memory_names.h"
 #include "analysis/unsettled.h"
+#include "ir/atomic_operation.h"
+#include "ir/op.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 #include "support/ranges.h"
@@ -223,6 +225,14 @@ void Scope::note_bare_uses(const Stmt& body) {
       [&](const Ref<BufferLoad>& load, Visitor& walk) {
         bare_reads_.push_back(memory(load->buffer));
         walk.descend(load);
+      },
+      [&](const Ref<Call>& call, Visitor& walk) {
+        if (const auto step = AtomicOperation::of(call)) {
+          bare_writes_.push_back(memory(step->buffer));
+        } else {
+          bare_unknown_ |= intrinsic_row(intrinsic_of(*call)).effect == Effect::kUpdateState;
+        }
+        walk.descend(call);
       },
       [&](const Ref<Evaluate>& evaluate, Visitor&) { bare_unknown_ |= !evaluate->value.is<IntImm>(); });
 }

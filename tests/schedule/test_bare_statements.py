@@ -12,6 +12,8 @@ BETWEEN = {
     "store to an input": "for i in range(8):\n        A[i] = 7",
     "store to what is read": "for i in range(8):\n        L[i] = L[i] * 10",
     "read of what is made": "for i in range(8):\n        Q[i] = L[7 - i]",
+    "atomic update of an input": "for i in range(8):\n        Q[i] = T.atomic_add(A[0], 1)",
+    "atomic update of what is read": "for i in range(8):\n        Q[i] = T.atomic_max(L[i], 4)",
     "bounds of a loop": "for i in range(L[3]):\n        Q[0] = i",
     "condition": "if L[2] > 3:\n        Q[0] = 5",
     "value": "x = L[3]\n    Q[1] = x",
@@ -63,7 +65,13 @@ def test_blocks_do_not_pass_them(between):
         for one, other in zip(results(sch, target="interpreter"), expected, strict=True):
             np.testing.assert_array_equal(one, other)
     # what reads L and writes P may well pass what writes A, or only reads L
-    passed = {"store to an input": 2, "read of what is made": 1, "bounds of a loop": 1, "condition": 1}
+    passed = {
+        "store to an input": 2,
+        "atomic update of an input": 2,
+        "read of what is made": 1,
+        "bounds of a loop": 1,
+        "condition": 1,
+    }
     assert refused == 4 - passed.get(between, 0)
     for way in ("as written", "by rules"):
         for one, other in zip(results(program, schedule=way), expected, strict=True):
