@@ -69,6 +69,9 @@ class ParameterUses {
   void read_region(ParameterUse& param, const BufferRegion& region);
   void write_region(ParameterUse& param, const BufferRegion& region);
 
+  /// The program changes a buffer, be it a parameter or not; null: perhaps any.
+  void change(const Ref<Buffer>& buffer) { written_before_.change(buffer); }
+
   /// Learns which buffer is declared over a pointer.
   void declare(const Ref<Buffer>& buffer);
   /// A call may read and write what is behind the pointers that it gets, unless it declares less.

@@ -57,6 +57,7 @@ class WorkCounter {
           Intrinsic intrinsic = intrinsic_of(*call);
           bool control = intrinsic == Intrinsic::k_if_then_else || intrinsic == Intrinsic::k_likely;
           if (!control) count(call.dtype());
+          if (intrinsic_row(intrinsic).effect == Effect::kUpdateState) uses_.change({});
           enter_call(*call);
           v.descend(call);
         },
@@ -229,10 +230,11 @@ class WorkCounter {
       count_accesses(reads_[param], *region);
     }
     for (const Ref<BufferRegion>& region : block.writes) {
-      ParameterUse* param = uses_.find(region->buffer);
-      if (!param) continue;
-      count_accesses(writes_[param], *region);
-      uses_.write_region(*param, *region);
+      if (ParameterUse* param = uses_.find(region->buffer)) {
+        count_accesses(writes_[param], *region);
+        uses_.write_region(*param, *region);
+      }
+      uses_.change(region->buffer);
     }
     const Scope scope(*this);
     uses_.enter_contract();
@@ -280,10 +282,11 @@ class WorkCounter {
     count_accesses(reads_[param], load.indices);
   }
   void write(const BufferStore& store) {
-    ParameterUse* param = uses_.find(store.buffer);
-    if (!param) return;
-    count_accesses(writes_[param], store.indices);
-    uses_.store(*param, store);
+    if (ParameterUse* param = uses_.find(store.buffer)) {
+      count_accesses(writes_[param], store.indices);
+      uses_.store(*param, store);
+    }
+    uses_.change(store.buffer);
   }
 
   /// Operations of an index do not count, but its loads do. The elements of a vector are one index each.

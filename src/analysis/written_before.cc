@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "analysis/cover.h"
 #include "analysis/cover_mirror.h"
-#include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/regions.h"
 #include "ir/structural.h"
+#include "ir/traverse.h"
 #include "support/ranges.h"
 
 namespace tilewright::analysis {
@@ -41,6 +42,17 @@ class Inside {
       if (around_[i].condition.defined()) all = logical_and(all, resolved(around_[i].condition));
     }
     return all;
+  }
+  /// The condition under which the first iterations of loops that do not move the region run; other iterations of these
+  /// reach the same elements.
+  Expr condition_for(const arith::Region& region) const {
+    VarMap first;
+    for (size_t i = from_; i < around_.size(); ++i) {
+      const auto& each = around_[i];
+      if (!each.domain.defined() || each.binding.defined() || uses_var(region, each.var)) continue;
+      first.emplace(each.var, substitute(resolved(each.domain->min), first));
+    }
+    return substitute(condition(), first);
   }
   arith::IterDomains loops_of(const arith::Region& region) const {
     arith::IterDomains loops;
@@ -125,42 +137,55 @@ WrittenBefore::Part WrittenBefore::part(const Ref<Buffer>& buffer, const std::ve
 
 WrittenBefore::Part WrittenBefore::all_of(const Ref<Buffer>& buffer) { return {buffer, whole_region(buffer->shape)}; }
 
-Expr WrittenBefore::extent_of(const Expr& v) const {
-  auto is_v = [&](const Surrounding& each) {
-    return each.var == v && each.domain.defined() && is_const_int(each.domain->min, 0);
-  };
-  auto it = std::find_if(around_.rbegin(), around_.rend(), is_v);
-  return it == around_.rend() ? Expr() : it->domain->extent;
-}
-
-/// Whether the indices reach all elements: each dimension is its own variable that runs over all of it, or all together
-/// are a map of the axes onto the buffer, as the indices of tiles of blockize().
+/// Whether the indices reach all elements: each dimension is its own loop that runs over all of it, or all together are
+/// a map of the loops onto the buffer, as the indices of tiles of blockize(). An axis is what it is bound to, since its
+/// loops may reach a part of its domain only.
 bool WrittenBefore::reaches_all(const Part& part) const {
+  const Inside all(around_, 0);
+  const arith::Region region = all.resolved(part.region);
+  const arith::IterDomains inputs = all.loops_of(region);
+  const Expr condition = all.condition_for(region);
   std::unordered_set<const NodeBase*> used;
-  bool is_plain = true;
-  for (size_t d = 0; d < part.region.size() && is_plain; ++d) {
+  bool is_plain = is_true(condition);
+  for (size_t d = 0; d < region.size() && is_plain; ++d) {
     const Expr& extent = part.buffer->shape[d];
-    if (same_expr(part.region[d]->extent, extent)) continue;
-    const Expr reached = extent_of(part.region[d]->min);
-    is_plain = reached.defined() && used.insert(part.region[d]->min.get()).second && same_expr(reached, extent);
+    if (same_expr(region[d]->extent, extent)) continue;
+    auto moves = [&](const auto& input) {
+      return input.first == region[d]->min && is_const_int(input.second->min, 0) &&
+             same_expr(input.second->extent, extent);
+    };
+    is_plain = any_of(inputs, moves) && used.insert(region[d]->min.get()).second;
   }
   if (is_plain) return true;
-  arith::IterDomains inputs;
-  for (const Surrounding& each : around_) {
-    if (each.domain.defined() && uses_var(part.region, each.var)) inputs.emplace_back(each.var, each.domain);
-  }
   for (const Surrounding& each : around_) {
     auto is_bound = [&](const auto& input) { return uses_var(std::vector{input.second}, each.var); };
     if (any_of(inputs, is_bound)) return false;
   }
   arith::Analyzer analyzer;
   assume_not_empty(*part.buffer, analyzer);
-  auto reached = arith::region_lower_bound(part.region, inputs, bool_imm(true), analyzer);
+  auto reached = surely_reached(region, inputs, condition, analyzer);
   return reached && arith::proves_subset(arith::box_of(all_of(part.buffer).region), *reached, analyzer);
 }
 
 void WrittenBefore::write(const Part& part) {
-  if (writes_.size() < kWrites) writes_.push_back({part, around_, reaches_all(part)});
+  if (writes_.size() < kWrites) writes_.push_back({part, around_, reaches_all(part), changes_.size()});
+}
+
+void WrittenBefore::change(const Ref<Buffer>& buffer) {
+  changes_.push_back(buffer.defined() ? NodeRef(source_of(buffer)->data) : NodeRef());
+}
+
+/// Whether an index of what was written reads memory that was changed since.
+bool WrittenBefore::is_changed_since(const Write& write) const {
+  bool changed = false;
+  for (const Ref<Range>& r : write.part.region) {
+    visit(r, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      const NodeRef read = source_of(load->buffer)->data;
+      for (size_t i = write.changes; i < changes_.size(); ++i) changed |= !changes_[i].defined() || changes_[i] == read;
+      walk.descend(load);
+    });
+  }
+  return changed;
 }
 
 bool WrittenBefore::has(const Part& part) const {
@@ -175,7 +200,7 @@ bool WrittenBefore::has(const Write& write, const Part& part) const {
     ++shared;
   }
   const Inside writer(write.around, shared), reader(around_, shared);
-  if (!writer.is_sure()) return false;
+  if (!writer.is_sure() || is_changed_since(write)) return false;
   const arith::Region written = writer.resolved(write.part.region);
   const bool moves = std::any_of(around_.begin(), around_.begin() + static_cast<std::ptrdiff_t>(shared),
                                  [&](const Surrounding& each) { return uses_var(written, each.var); });
@@ -189,7 +214,7 @@ bool WrittenBefore::has(const Write& write, const Part& part) const {
   for (size_t i = 0; i < shared; ++i) {
     if (around_[i].domain.defined()) analyzer.bind(around_[i].var, around_[i].domain);
   }
-  auto reached = arith::region_lower_bound(written, writing, writer.condition(), analyzer);
+  auto reached = surely_reached(written, writing, writer.condition_for(written), analyzer);
   if (!reached) return false;
   const arith::Box read = arith::relax_region(needed, reader.domains(), analyzer, reader.condition());
   return arith::proves_subset(read, *reached, analyzer);

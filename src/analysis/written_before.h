@@ -40,13 +40,14 @@ class WrittenBefore {
   Part part(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) const;
   static Part all_of(const Ref<Buffer>& buffer);
   Ref<Buffer> source_of(const Ref<Buffer>& buffer) const;
-  /// The extent of a variable that starts at 0; null for others.
-  Expr extent_of(const Expr& v) const;
 
   /// Whether all elements of the buffer are written once the loops and blocks around are over.
   bool reaches_all(const Part& part) const;
   void write(const Part& part);
   bool has(const Part& part) const;
+  /// The program changes a buffer, whichever, at this point: indices that read it name other elements from here on.
+  /// Null: perhaps any buffer.
+  void change(const Ref<Buffer>& buffer);
 
  private:
   /// A loop, an axis of a block with what it is bound to, or a condition under a variable of its own.
@@ -61,12 +62,15 @@ class WrittenBefore {
     Part part;
     Around around;
     bool reaches_all;
+    size_t changes;  ///< number of the changes before
   };
 
   bool has(const Write& write, const Part& part) const;
+  bool is_changed_since(const Write& write) const;
 
   Around around_;
   std::vector<Write> writes_;
+  std::vector<NodeRef> changes_;  ///< pointers of what was changed, one after another
   std::unordered_map<const NodeBase*, Ref<BufferRegion>> views_;
 };
 

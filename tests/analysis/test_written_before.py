@@ -48,6 +48,37 @@ PROGRAMS = {
         "for i in range(8):\n    C[i] = B[i]",
         False,
     ),
+    "tiles of half the axis": (
+        "for i in range(8):\n    with T.block('B'):\n        v = T.axis.spatial(8, i // 2)\n        B[v] = A[v]\n"
+        "for i in range(8):\n    C[i] = B[i]",
+        True,
+    ),
+    "diagonals": (
+        "for t in range(4):\n    for i in range(4):\n        with T.block('B'):\n"
+        "            v = T.axis.spatial(8, t + i)\n            B[v] = A[v]\n"
+        "for i in range(8):\n    C[i] = B[i]",
+        True,
+    ),
+    "the end of the axis": (
+        "for i in range(9):\n    with T.block('B'):\n        T.where(i >= 4)\n"
+        "        v = T.axis.spatial(8, i - 1)\n        B[v] = A[v]\n"
+        "for i in range(8):\n    C[i] = B[i]",
+        True,
+    ),
+    "not in the first iteration": (
+        "for t in range(2):\n    for i in range(8):\n        with T.block('B'):\n            T.where(t >= 1)\n"
+        "            v = T.axis.spatial(8, i)\n            B[v] = A[v]\n"
+        "    for i in range(8):\n        C[i] = B[7 - i]",
+        True,
+    ),
+    "in all iterations": (
+        "for t in range(2):\n    for i in range(8):\n        with T.block('B'):\n            T.where(t < 2)\n"
+        "            v = T.axis.spatial(8, i)\n            B[v] = A[v]\n"
+        "    for i in range(8):\n        C[i] = B[7 - i]",
+        False,
+    ),
+    "an index that changes": ("B[C[0]] = 1\nC[0] = 3\nC[1] = B[C[0]]", True),
+    "an index that stays": ("B[A[0]] = 1\nC[0] = 3\nC[1] = B[A[0]]", False),
     "a condition on data": (
         "for i in range(8):\n    with T.block('B'):\n        T.where(A[i] > 0)\n"
         "        v = T.axis.spatial(8, i)\n        B[v] = A[v]\n"
@@ -103,5 +134,5 @@ def run(body: str, data: list[int], steps: int) -> bool:
             line.replace("for t, i in T.grid(3, 3)", "for t, i in ((t, i) for t in range(3) for i in range(3))")
         )
     watched = Watched()
-    exec("\n".join(lines), {"A": data, "B": watched, "C": Watched(), "steps": steps})
+    exec("\n".join(lines), {"A": data, "B": watched, "C": [0] * 8, "steps": steps})
     return watched.early
