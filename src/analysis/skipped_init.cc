@@ -16,6 +16,7 @@
 #include "analysis/axis_condition.h"
 #include "analysis/block_facts.h"
 #include "analysis/brief.h"
+#include "analysis/changes.h"
 #include "analysis/cover.h"
 #include "analysis/loop_digits.h"
 #include "analysis/witness.h"
@@ -224,13 +225,15 @@ class SkippedInitFinder {
     if (const For* loop = stmt.as<For>()) {
       nest_.loops.push_back({loop->loop_var, substitute(loop->min, nest_.values),
                              substitute(loop->extent, nest_.values), loop->kind == ForKind::kThreadBinding});
+      stmts_.push_back(stmt);
       walk(loop->body);
+      stmts_.pop_back();
       nest_.loops.pop_back();
     } else if (const IfThenElse* branch = stmt.as<IfThenElse>()) {
       under(branch->condition, [&] { walk(branch->then_case); });
       if (branch->else_case.defined()) under(logical_not(branch->condition), [&] { walk(branch->else_case); });
     } else if (const LetStmt* let = stmt.as<LetStmt>()) {
-      if (let->var.dtype().is_integral()) nest_.values[let->var] = substitute(let->value, nest_.values);
+      if (!let->var.dtype().is_handle()) nest_.values[let->var] = substitute(let->value, nest_.values);
       walk(let->body);
     } else if (const BlockRealize* realize = stmt.as<BlockRealize>()) {
       for (size_t i : indices_of(realize->iter_values)) {
@@ -261,8 +264,10 @@ class SkippedInitFinder {
   void under(const Expr& condition, F&& work) {
     const size_t before = nest_.terms.size();
     add_terms(substitute(condition, nest_.values), nest_.terms);
+    inside_.resize(nest_.terms.size(), nest_.loops.size());
     work();
     nest_.terms.resize(before);
+    inside_.resize(before);
   }
 
   void check(const BlockRealize& realize) {
@@ -270,13 +275,38 @@ class SkippedInitFinder {
     if (!block.init.defined() || is_nop(block.init)) return;
     Sum sum = reduction(realize);
     if (sum.steps.empty()) return;
+    std::optional<SkippedInit> obstacle = why_changed(sum);
+    if (!obstacle) obstacle = why_not_first(sum);
+    if (obstacle && !never_runs()) found = std::move(obstacle);
+  }
+
+  /// Tries all proofs.
+  std::optional<SkippedInit> why_not_first(const Sum& sum) {
     std::optional<SkippedInit> obstacle = why_unproved(sum);
-    if (!obstacle || never_runs()) return;
+    if (!obstacle) return std::nullopt;
     const Trial trial = tried(sum);
-    if (trial.order == Order::kInitFirst) return;
-    if (trial.order == Order::kUnknown && (has_all_steps(sum) || begins_by_digits(sum))) return;
-    if (trial.order == Order::kInitLate) obstacle = out_of_order(sum, trial);
-    found = std::move(obstacle);
+    if (trial.order == Order::kInitFirst) return std::nullopt;
+    if (trial.order == Order::kUnknown && (has_all_steps(sum) || begins_by_digits(sum))) return std::nullopt;
+    return trial.order == Order::kInitLate ? out_of_order(sum, trial) : std::move(obstacle);
+  }
+
+  /// Whether a loop or condition asks for data that the loops of the reduction change: what it says in one step is not
+  /// what it says in the first.
+  std::optional<SkippedInit> why_changed(const Sum& sum) const {
+    if (sum.outside == stmts_.size()) return std::nullopt;
+    const Stmt& changing = stmts_[sum.outside];
+    auto changes = [&](const Expr& e) { return may_change(changing, e); };
+    for (size_t i = sum.outside + 1; i < nest_.loops.size(); ++i) {
+      const Loop& loop = nest_.loops[i];
+      if (!changes(loop.min) && !changes(loop.extent)) continue;
+      return skipped(sum,
+                     "the range of loop '" + loop.var->name_hint + "' reads what steps of the loops around it change");
+    }
+    for (size_t i : indices_of(nest_.terms)) {
+      if (inside_[i] <= sum.outside || !changes(nest_.terms[i])) continue;
+      return skipped(sum, "the condition " + brief(nest_.terms[i]) + " reads what steps of the loops around it change");
+    }
+    return std::nullopt;
   }
 
   bool never_runs() const {
@@ -295,11 +325,16 @@ class SkippedInitFinder {
                       substitute(domain.extent, nest_.values)});
     }
     for (const Loop& loop : nest_.loops) {  // an element may be named without an axis
-      if (Sum::uses(sum.steps, loop.var)) continue;
       auto is_index = [&](const Ref<Range>& r) { return uses_var(r->min, loop.var); };
       for (const Ref<BufferRegion>& write : block.writes) {
-        if (!any_of(write->region, is_index)) continue;
-        sum.elements.push_back({loop.var, loop.min, loop.extent});
+        auto index = find_if(write->region, is_index);
+        if (index == write->region.end()) continue;
+        if (Sum::uses(sum.steps, loop.var)) {  // some digits of the loop name the element, perhaps
+          const Expr& size = write->buffer->shape[index - write->region.begin()];
+          sum.elements.push_back({substitute((*index)->min, nest_.values), zero(size.dtype()), size});
+        } else {
+          sum.elements.push_back({loop.var, loop.min, loop.extent});
+        }
         break;
       }
     }
@@ -608,6 +643,8 @@ class SkippedInitFinder {
   const Block* only_;
   bool is_outside_;                     ///< whether the walk is outside of `only_`
   LoopNest nest_;                       ///< around
+  std::vector<Stmt> stmts_;             ///< the loops of `nest_`
+  std::vector<size_t> inside_;          ///< per condition of `nest_`, the number of loops around it
   std::vector<BufferDomain> declared_;  ///< by blocks around
   std::vector<std::pair<Expr, Ref<Var>>> read_;
 };

@@ -58,6 +58,27 @@ REFUSED = {
     "a loop that begins behind its domain": masked("", loop="range(i, 5)"),
     "a loop of data": masked("", loop="range(L[i], 5)"),
 }
+REFUSED |= {
+    name: from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4,), "{dtype}"), C: T.Buffer((4,), "{dtype}"), F: T.Buffer((1,), "int32")):
+    for r in range(4):
+{indent(before, " " * 8)}
+            with T.block("C"):
+                vr = T.axis.reduce(4, r)
+                T.reads(A[vr])
+                T.writes(C[{element}])
+                with T.init():
+                    C[{element}] = T.{dtype}(0)
+                C[{element}] = C[{element}] + A[vr]
+""")
+    for name, dtype, before, element in [
+        ("a number with a name", "float32", "x: T.float32 = A[r]\nif x > T.float32(0):", "0"),
+        ("a flag that steps set", "int32", "with T.block('F'):\n    F[0] = r\nif F[0] > 1:", "0"),
+        ("what is added up", "int32", "if C[0] > 1:", "0"),
+        ("an element of each step", "int32", "if F[0] > 1:", "r"),
+    ]
+}
 ACCEPTED = {
     "causal": (masked("r <= i"), lambda i, r: r <= i),
     "of the element alone": (masked("i < 3"), lambda i, r: i < 3),
