@@ -23,13 +23,30 @@ bool meet(const std::unordered_set<const NodeBase*>& a, const std::unordered_set
   return any_of(a, [&](const NodeBase* pointer) { return b.contains(pointer); });
 }
 
+void note_views(const Block& block, ShownMemory& shown) {
+  for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
+    const NodeBase* source = match->source->buffer->data.get();
+    auto outer = shown.find(source);
+    shown[match->buffer->data.get()] = outer == shown.end() ? source : outer->second;
+  }
+}
+
 }  // namespace
+
+ShownMemory shown_memory(const NodeRef& program) {
+  ShownMemory shown;
+  visit(program, [&](const Ref<Block>& block, Visitor& v) {
+    note_views(*block, shown);
+    v.descend(block);
+  });
+  return shown;
+}
 
 Exchange exchange_of(const Stmt& s) { return has_blocks(s) ? Exchange::kTeamMemory : Exchange::kSharedMemory; }
 
-Touched Touched::by(const NodeRef& root, Exchange exchange) {
+Touched Touched::by(const NodeRef& root, Exchange exchange, const ShownMemory& around) {
   Touched touched;
-  std::unordered_map<const NodeBase*, const NodeBase*> views;
+  ShownMemory views = around;
   auto note = [&](std::unordered_set<const NodeBase*>& set, const Ref<Var>& pointer) {
     if (!is_shared(pointer, exchange)) return;
     auto view = views.find(pointer.get());
@@ -44,11 +61,13 @@ Touched Touched::by(const NodeRef& root, Exchange exchange) {
       [&](const Ref<BufferLoad>& load, Visitor& v) {
         note(touched.read, load->buffer->data);
         for (const Expr& index : load->indices) v(index);
+        v(load->predicate);
       },
       [&](const Ref<BufferStore>& store, Visitor& v) {
         note(touched.written, store->buffer->data);
         for (const Expr& index : store->indices) v(index);
         v(store->value);
+        v(store->predicate);
       },
       [&](const Ref<BufferRegion>& region, Visitor&) { both(region->buffer->data); },
       [&](const Ref<Call>& call, Visitor& v) {
@@ -66,11 +85,7 @@ Touched Touched::by(const NodeRef& root, Exchange exchange) {
       },
       [&](const Ref<Buffer>&, Visitor&) {},
       [&](const Ref<Block>& block, Visitor& v) {
-        for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
-          const NodeBase* source = match->source->buffer->data.get();
-          auto outer = views.find(source);
-          views[match->buffer->data.get()] = outer == views.end() ? source : outer->second;
-        }
+        note_views(*block, views);
         v(block->init);
         v(block->body);
       });
@@ -106,22 +121,22 @@ bool waits_by_order(const PrimFunc& func) {
   return !has_barriers;
 }
 
-bool waits_for_next(const Stmt& body) {
+bool waits_for_next(const Stmt& body, const ShownMemory& around) {
   if (has_blocks(body)) return false;
-  const Touched touched = Touched::by(body, Exchange::kSharedMemory);
+  const Touched touched = Touched::by(body, Exchange::kSharedMemory, around);
   return meet(touched.written, touched.read) || meet(touched.updated, touched.read) ||
          meet(touched.updated, touched.written);
 }
 
-bool waits_behind(const Expr& condition, const Stmt& body) {
+bool waits_behind(const Expr& condition, const Stmt& body, const ShownMemory& around) {
   if (effect_of(condition) == Effect::kPure || has_blocks(body)) return false;
-  const Touched read = Touched::by(condition, Exchange::kSharedMemory);
+  const Touched read = Touched::by(condition, Exchange::kSharedMemory, around);
   if (read.read.empty()) return false;
-  const Touched inside = Touched::by(body, Exchange::kSharedMemory);
+  const Touched inside = Touched::by(body, Exchange::kSharedMemory, around);
   return meet(read.read, inside.written) || meet(read.read, inside.updated);
 }
 
-bool has_waits(const Stmt& s) {
+bool has_waits(const Stmt& s, const ShownMemory& around) {
   bool waits = false;
   visit(
       s,
@@ -130,7 +145,7 @@ bool has_waits(const Stmt& s) {
         Touched before;
         const Exchange exchange = exchange_of(sequence);
         for (const Stmt& item : sequence->seq) {
-          Touched now = Touched::by(item, exchange);
+          Touched now = Touched::by(item, exchange, around);
           waits |= now.depends_on(before);
           before.add(now);
           if (!waits) v(item);
@@ -138,15 +153,15 @@ bool has_waits(const Stmt& s) {
       },
       [&](const Ref<For>& loop, Visitor& v) {
         const bool in_order = loop->kind == ForKind::kSerial || loop->kind == ForKind::kUnrolled;
-        waits |= in_order && waits_for_next(loop->body);
+        waits |= in_order && waits_for_next(loop->body, around);
         if (!waits) v.descend(loop);
       },
       [&](const Ref<While>& loop, Visitor& v) {
-        waits |= waits_for_next(loop->body) || waits_behind(loop->condition, loop->body);
+        waits |= waits_for_next(loop->body, around) || waits_behind(loop->condition, loop->body, around);
         if (!waits) v.descend(loop);
       },
       [&](const Ref<IfThenElse>& branch, Visitor& v) {
-        waits |= waits_behind(branch->condition, branch);
+        waits |= waits_behind(branch->condition, branch, around);
         if (!waits) v.descend(branch);
       });
   return waits;

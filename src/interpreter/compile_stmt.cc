@@ -41,7 +41,7 @@ void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site
   with_definition(var, counter, [&] { stmt(body); });
   lanes_ = around;
   // The next iteration may write what other threads still read.
-  if (!parallel && together_ && (waits_ != waits || (is_ordered() && waits_for_next(body)))) wait(body);
+  if (!parallel && together_ && (waits_ != waits || (is_ordered() && waits_for_next(body, shown_)))) wait(body);
   emit({.op = Op::kLoop, .dst = counter, .a = stop, .b = top, .extra = site(var)});
   if (parallel) emit({.op = Op::kLeave});
   jump_here(skip);
@@ -90,7 +90,7 @@ void Compiler::sequence(const Ref<SeqStmt>& sequence) {
   Touched before;
   for (const Stmt& item : sequence->seq) {
     if (waits) {
-      Touched now = Touched::by(item, exchange);
+      Touched now = Touched::by(item, exchange, shown_);
       if (now.depends_on(before)) {
         wait(item);
         before = {};
@@ -125,7 +125,7 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
     threads_of_[var.get()] = {loop_site};
   }
   // Without a barrier inside, threads that run one after another are as good as a team.
-  if (!is_thread || !(has_collective(body) || (waits_by_order_ && has_waits(body)))) {
+  if (!is_thread || !(has_collective(body) || (waits_by_order_ && has_waits(body, shown_)))) {
     iterate(var, start, count, loop_site, body);
   } else {
     int counter = take(1);
@@ -188,13 +188,13 @@ void Compiler::while_loop(const While& loop) {
   int condition = expr(loop.condition);
   bool is_overwritten = false;
   under({loop.condition}, [&] {
-    is_overwritten = is_ordered() && waits_behind(loop.condition, loop.body);
+    is_overwritten = is_ordered() && waits_behind(loop.condition, loop.body, shown_);
     if (is_overwritten) wait(loop.condition);
   });
   size_t skip = emit({.op = Op::kJumpIfZero, .dst = condition});
   under({loop.condition}, [&] {
     stmt(loop.body);
-    if (is_overwritten || (is_ordered() && waits_for_next(loop.body))) wait(loop.body);
+    if (is_overwritten || (is_ordered() && waits_for_next(loop.body, shown_))) wait(loop.body);
   });
   lanes_ = around;
   emit({.op = Op::kJump, .a = start, .extra = site(loop.condition)});
@@ -469,7 +469,7 @@ void Compiler::stmt(const Stmt& s) {
       const IfThenElse& branch = *s.as<IfThenElse>();
       int condition = expr(branch.condition);
       under({branch.condition}, [&] {
-        if (is_ordered() && waits_behind(branch.condition, s)) wait(branch.condition);
+        if (is_ordered() && waits_behind(branch.condition, s, shown_)) wait(branch.condition);
       });
       size_t skip = emit({.op = Op::kJumpIfZero, .dst = condition});
       under({branch.condition}, [&] { stmt(branch.then_case); });

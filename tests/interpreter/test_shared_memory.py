@@ -97,3 +97,30 @@ def main(A: T.Buffer((4,), "int32"), B: T.Buffer((1,), "int32")):
     else:
         with pytest.raises(tw.ScriptError, match="interpret/race"):
             tw.ir.interpret(tw.Schedule(program).mod, "main", a, b)
+
+
+@pytest.mark.parametrize("names", [("V", "S"), ("S", "V"), ("V", "W")])
+def test_threads_wait_for_what_is_written_under_another_name(names: tuple[str, str]) -> None:
+    """A block around the threads makes the views: what is stored by one of them is read by another one."""
+    written, read = names
+    program = script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "int32")):
+    S = T.alloc_buffer((32,), "int32", scope="shared")
+    for _ in T.thread_binding(1, thread="blockIdx.x"):
+        with T.block("views"):
+            T.reads(A[0:32])
+            T.writes(B[0:32], S[0:32])
+            V = T.match_buffer(S[0:32], (32,), "int32", scope="shared")
+            W = T.match_buffer(S[0:32], (32,), "int32", scope="shared")
+            for t in T.thread_binding(32, thread="threadIdx.x"):
+                with T.block("S"):
+                    v = T.axis.spatial(32, t)
+                    {written}[v] = A[v]
+                with T.block("B"):
+                    v = T.axis.spatial(32, t)
+                    B[v] = {read}[31 - v]
+""")
+    a, b = np.arange(32, dtype="int32"), np.zeros(32, "int32")
+    tw.ir.interpret(tw.Schedule(program).mod, "main", a, b)
+    np.testing.assert_array_equal(b, a[::-1])
