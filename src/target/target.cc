@@ -55,15 +55,23 @@ Target complete(std::string cpu, const tw_cpu_features& features) {
 
 Target default_for(const std::string& cpu) { return complete(cpu, target::find_cpu_model(cpu)->features); }
 
-/// "-f" and "+f" entries that turn the features of the model into those of the target; none that others imply.
+/// What "-mattr=" does for an entry. Who asks for AVX-512 means its long vectors, which LLVM has a name of their own
+/// for.
+void change_feature(tw_cpu_features& set, const std::string& name, bool enable) {
+  enable ? target::enable_feature(set, name) : target::disable_feature(set, name);
+  if (enable && name.starts_with("avx512")) target::enable_feature(set, "evex512");
+}
+
+/// "-f" and "+f" entries that turn the features of the model into those of the target; none that others imply. Those
+/// that an entry brings along and the target has not are taken away at the end.
 std::vector<std::string> feature_changes(const Target& t) {
   std::vector<std::string> changes;
   tw_cpu_features set = target::find_cpu_model(t.cpu)->features;
-  for (bool enable : {false, true}) {
+  for (bool enable : {false, true, false}) {
     for (int i = 0; i < TW_NUM_CPU_FEATURES; ++i) {
       if (has_feature(set, i) == has_feature(t.features, i) || has_feature(t.features, i) != enable) continue;
-      std::string name = tw_cpu_feature_name(i);
-      enable ? target::enable_feature(set, name) : target::disable_feature(set, name);
+      const std::string name = tw_cpu_feature_name(i);
+      change_feature(set, name, enable);
       changes.push_back((enable ? "+" : "-") + name);
     }
   }
@@ -198,13 +206,22 @@ Result<int64_t> number_of(const Field& field, const std::string& value) {
                         "tilewright info shows what this machine has");
 }
 
+/// Text with spaces would be several options in the text of a target.
+Status require_word(const std::string& name, const std::string& value, const char* hint) {
+  const bool is_word = none_of(value, [](unsigned char c) { return std::isspace(c) != 0; });
+  if (is_word) return Ok{};
+  return argument_error("target/value", fmt::format("target option {} is '{}', which is not a word", name, value),
+                        hint);
+}
+
 Status set_option(Options& options, const std::string& name, const std::string& value) {
   const KindRow& kind = row_of(options.kind);
   if (name == "tag" || name == "model") return Ok{};  // TVM writes them; nothing here depends on them
   if (name == "keys" || name == "device") {
-    if (any_of(value, [](unsigned char c) { return std::isspace(c) != 0; })) {
-      return argument_error("target/value", fmt::format("target option {} is '{}', which is not a word", name, value),
-                            "keys are words with commas between: -keys=arm_cpu,cpu");
+    TW_RETURN_IF_ERROR(require_word(name, value, "keys are words with commas between: -keys=arm_cpu,cpu"));
+    if (name == "device" && value.find(',') != std::string::npos) {
+      return argument_error("target/value", fmt::format("target option device is '{}', which is not a word", value),
+                            "a device is one key; -keys= takes several");
     }
     if (name == "keys") options.keys = split(value, ',');
     if (name == "device") options.device = value;
@@ -224,7 +241,12 @@ Status set_option(Options& options, const std::string& name, const std::string& 
   }
   for (const Field& field : kind.fields) {
     if (name != field.name) continue;
-    if (!field.is_text()) TW_RETURN_IF_ERROR(number_of(field, value));
+    if (field.is_text()) {
+      TW_RETURN_IF_ERROR(
+          require_word(name, value, "write the name of the processor or architecture: -mcpu=hexagonv68"));
+    } else {
+      TW_RETURN_IF_ERROR(number_of(field, value));
+    }
     options.fields.emplace_back(&field, value);
     return Ok{};
   }
@@ -301,9 +323,7 @@ Result<Target> resolve_cpu(const Options& options) {
                             fmt::format("instruction set {} is {}", name,
                                         number < 0 ? "unknown" : fmt::format("none of {}", target.triple())),
                             "write it as LLVM does: avx2, avx512f, amx-int8, ...; of Arm dotprod, sve, ...");
-    remove ? target::disable_feature(features, name) : target::enable_feature(features, name);
-    // Who asks for AVX-512 means its long vectors, which LLVM has a name of their own for.
-    if (!remove && name.starts_with("avx512")) target::enable_feature(features, "evex512");
+    change_feature(features, name, !remove);
   }
   int cores = target.num_cores;
   target = complete(target.cpu, features);
@@ -333,7 +353,7 @@ Status check_arch(const std::string& arch) {
   const char* const begin = arch.data() + std::min<size_t>(arch.size(), 3);
   const auto [end, error] = std::from_chars(begin, arch.data() + arch.size(), number);
   const std::string_view suffix(end, arch.data() + arch.size());
-  const bool is_number = arch.starts_with("sm_") && error == std::errc{};
+  const bool is_number = arch.starts_with("sm_") && error == std::errc{} && *begin != '0';
   const bool is_there =
       std::ranges::find(kNvidiaArchs, number) != std::end(kNvidiaArchs) || number > *std::rbegin(kNvidiaArchs);
   if (is_number && is_there && (suffix.empty() || (number >= 90 && (suffix == "a" || suffix == "f")))) return Ok{};
@@ -406,7 +426,13 @@ Result<Target> parse_text(std::string_view text) {
   return resolve(*options);
 }
 
-Result<Target> parse_object(const nlohmann::json& object) {
+Diagnostic host_of_host() {
+  return argument_error("target/host", "the host of a target has a host itself",
+                        "leave out the second one: nothing launches the code around kernels");
+}
+
+/// `is_host`: what another target names.
+Result<Target> parse_object(const nlohmann::json& object, bool is_host = false) {
   auto kind = object.find("kind");
   if (kind == object.end() || !kind->is_string())
     return argument_error("target/json", "the target has no \"kind\"", "such as {\"kind\": \"llvm\"}");
@@ -415,7 +441,8 @@ Result<Target> parse_object(const nlohmann::json& object) {
   for (auto& [name, value] : object.items()) {
     if (name == "kind") continue;
     if (name == "host" && (value.is_object() || value.is_string())) {
-      TW_TRY(host, value.is_object() ? parse_object(value) : Target::parse(value.get<std::string>()));
+      if (is_host) return host_of_host();
+      TW_TRY(host, value.is_object() ? parse_object(value, true) : Target::parse(value.get<std::string>()));
       options->host = std::make_shared<Target>(std::move(host));
       continue;
     }
@@ -551,6 +578,7 @@ Status Target::check_has_code() const {
 }
 
 Result<Target> Target::with_host(const Target& host) const {
+  if (host.launcher) return host_of_host();
   if (host.kind != TargetKind::kCpu && host.kind != TargetKind::kC && host.kind != TargetKind::kHexagon)
     return argument_error("target/host", fmt::format("a target of kind {} cannot be a host", host.kind_name()),
                           "the host is a processor: \"llvm\" or \"c\"");

@@ -65,8 +65,10 @@ def test_options_that_are_not_said():
     with pytest.raises(AttributeError, match="has no nobody"):
         _ = target.nobody
     assert [Target(kind).get_target_device_type() for kind in ("llvm", "cuda", "opencl")] == [1, 2, 4]
-    sums = [Target(f"cuda -arch={arch}").supports_integer_dot_product for arch in ("sm_60", "sm_61", "sm_90a")]
-    assert sums == [False, True, True]
+    sums = [
+        Target(f"cuda -arch={arch}").supports_integer_dot_product for arch in ("sm_60", "sm_61", "sm_90a", "sm_100f")
+    ]
+    assert sums == [False, True, True, True]
 
 
 def test_targets_of_whatever_is_given():

@@ -47,6 +47,33 @@ def test_hosts():
     assert launched == tw.Target(str(launched)) == tw.Target(launched.json()) != gpu
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "llvm -mcpu=x86-64 -mattr=+avx512f,-evex512",
+        "llvm -mcpu=skylake-avx512 -mattr=+avx512vnni,-evex512",
+        "llvm -mcpu=skylake-avx512 -mattr=-evex512,-avx512bw",
+        "llvm -mcpu=znver4 -mattr=-avx512f,+avx512vnni",
+    ],
+)
+def test_short_vectors_of_avx512_stay_short(text):
+    target = tw.Target(text)
+    assert target.vector_bits == (512 if "evex512" in target.features else 256)
+    assert target == tw.Target(str(target)) == tw.Target(target.json())
+
+
+def test_a_host_has_no_host():
+    inner = {"kind": "llvm", "host": "llvm"}
+    deep = '{"kind":"llvm","host":' * 50_000 + '{"kind":"llvm"}' + "}" * 50_000
+    for launched in ({"kind": "cuda", "host": inner}, deep):
+        with pytest.raises(tw.ArgumentError) as error:
+            tw.Target(launched)
+        assert error.value.code == "target/host"
+    with pytest.raises(tw.ArgumentError) as error:
+        tw.Target("cuda").with_host(tw.Target(inner))
+    assert error.value.code == "target/host"
+
+
 def test_kinds_without_code():
     @T.prim_func
     def fill(A: T.Buffer((4,), "float32")):
@@ -77,6 +104,9 @@ def test_native_is_the_default():
         ("llvm -mcpu=z80", "target/cpu"),
         ("llvm -mattr=+neon", "target/feature"),
         ("llvm -num-cores=none", "target/value"),
+        ({"kind": "llvm", "device": "a,b"}, "target/value"),
+        ({"kind": "hexagon", "mcpu": "hexagon v68"}, "target/value"),
+        ("cuda -arch=sm_080", "target/arch"),
         ({"mcpu": "haswell"}, "target/json"),
         ({"kind": "llvm", "num-cores": 1.5}, "target/json"),
         (3, "target/json"),

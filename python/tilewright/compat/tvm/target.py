@@ -81,7 +81,7 @@ class TargetAsTVM(_core.Target):
     @property
     def supports_integer_dot_product(self) -> bool:
         """Return whether devices have a product of four 8-bit integers: those of CUDA since sm_61."""
-        return self.kind == "cuda" and self.arch.startswith("sm_") and int(self.arch[3:].rstrip("a")) >= 61
+        return self.kind == "cuda" and self.arch.startswith("sm_") and int(self.arch[3:].rstrip("af")) >= 61
 
     @property
     def supports_cooperative_matrix(self) -> bool:
