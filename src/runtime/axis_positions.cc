@@ -113,7 +113,7 @@ AxisCount positions_by_key(tw_ctx* ctx, const Axis<P, K>& axis) {
     for (auto [i, end] = ranges[range]; i < end; ++i) {
       if (!axis.is_valid(i)) return atomic_min(fault, i);
       int64_t& last = own[axis.parents[i]];
-      last = std::max<int64_t>(last, int64_t{axis.keys[i]} + 1);
+      last = std::max<int64_t>(last, std::min<int64_t>(axis.keys[i], kNone - 1) + 1);
     }
   });
   if (code != TW_OK || fault.load() != kNone) return axis.faulty(code, fault);
@@ -123,6 +123,7 @@ AxisCount positions_by_key(tw_ctx* ctx, const Axis<P, K>& axis) {
     int64_t most = 0;
     for (int64_t range = 0; range < ranges.number; ++range)
       most = std::max(most, ends[static_cast<size_t>(range * axis.num_parents + parent)]);
+    if (most >= kNone - total) return {TW_OK, kNone, -1};
     total += most;
     if (!holds<P>(total)) return {TW_OK, total, -1};
   }

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewright import _core, ir, te
 from tilewright.kernel.kernel import Kernel, compile_quietly
-from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, unknown_fact
+from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, runs_of, unknown_fact
 from tilewright.sparse.function_identity import made_of
 
 if TYPE_CHECKING:
@@ -59,24 +59,20 @@ class AllNonzeros(Nonzeros):
         return np.bincount(self.row, minlength=self._rows)
 
     @functools.cached_property
-    def _begins(self) -> Array:
-        return (np.cumsum(self._lengths) - self._lengths).astype(self.column.dtype)
-
-    @functools.cached_property
-    def place(self) -> Array:
-        """Return the index of each nonzero within its row."""
-        place: Array = self.position - self._begins[self.row]
-        return place
+    def runs(self) -> tuple[Array, Array]:
+        """Return for each row with nonzeros where these begin, and their number."""
+        if self.indptr is None:
+            return runs_of(self.row)
+        rows = np.flatnonzero(self._lengths)
+        return self.indptr[rows], self._lengths[rows]
 
 
 class _Symbols:
-    """The symbolic counterpart of :class:`Nonzeros`: each property is a variable instead of an array."""
+    """The symbolic counterpart of :class:`Nonzeros`: each property is a variable instead of an array. What nobody asks
+    for has no bound either: a tensor may have more rows than there is memory to count the nonzeros of each."""
 
     def __init__(self, given: Nonzeros, dtype: str) -> None:
         self.shape = given.shape
-        end_of_positions = len(given.column)
-        if type(given) is not AllNonzeros:
-            end_of_positions = int(given.position.max(initial=-1)) + 1
         self._given, self._dtype = given, dtype
         #: by variable: a function that returns its values, and their exclusive upper bound
         self.facts: dict[ir.Var, tuple[Callable[[], Any], int]] = {}
@@ -85,17 +81,50 @@ class _Symbols:
             for d, extent in enumerate(self.shape)
         )
         self.column = self.coordinates[-1]
+
+    # The functions below must not refer to what holds them: a cycle keeps arrays for a while.
+
+    @functools.cached_property
+    def row(self) -> ir.Var:
+        """Return the row."""
+        given = self._given
         matrix = len(self.shape) == 2
-        self.row = self.coordinates[0] if matrix else self._variable("row", lambda: given.row, given._rows)
-        self.place = self._variable("place", lambda: given.place, given.longest)
-        self.length = self._variable("length", lambda: given.length, given.longest + 1)
-        self.position = self._variable("position", lambda: given.position, end_of_positions)
-        self.longest = self._variable("longest", lambda: given.longest, given.longest + 1)
+        return self.coordinates[0] if matrix else self._variable("row", lambda: given.row, given._rows)
+
+    @functools.cached_property
+    def place(self) -> ir.Var:
+        """Return the index within the row."""
+        given = self._given
+        return self._variable("place", lambda: given.place, given.longest)
+
+    @functools.cached_property
+    def length(self) -> ir.Var:
+        """Return the number of nonzeros of the row."""
+        given = self._given
+        return self._variable("length", lambda: given.length, given.longest + 1)
+
+    @functools.cached_property
+    def longest(self) -> ir.Var:
+        """Return the largest length."""
+        given = self._given
+        return self._variable("longest", lambda: given.longest, given.longest + 1)
+
+    @functools.cached_property
+    def position(self) -> ir.Var:
+        """Return the number of the nonzero."""
+        given = self._given
+        end = len(given.column) if type(given) is AllNonzeros else int(given.position.max(initial=-1)) + 1
+        return self._variable("position", lambda: given.position, end)
 
     def _variable(self, name: str, values: Callable[[], Any], end: int) -> ir.Var:
         variable = ir.Var(name, self._dtype)
         self.facts[variable] = functools.cache(values), end
         return variable
+
+    @property
+    def fit(self) -> bool:
+        """Return whether the type holds the values of all variables."""
+        return all(end <= np.iinfo(self._dtype).max for _, end in self.facts.values())
 
     def analyzer(self) -> _core.Analyzer:
         """Return an analyzer that knows the ranges of the variables."""
@@ -107,7 +136,7 @@ class _Symbols:
 
     def rank(self, key: Callable[[Rows], Any], window: int | None = None) -> ir.Var:
         """Return the rank of the row."""
-        given = self._given  # the function below must not refer to what holds it: a cycle keeps arrays for a while
+        given = self._given
         return self._variable(f"rank{len(self.facts)}", lambda: given.rank(key, window), given._rows)
 
     def strip_rank(self, height: int) -> ir.Var:
@@ -210,6 +239,8 @@ class ByNonzeros:
         self.dtype, self._facts = dtype, symbols.facts
         self.keys = [entry[0] if isinstance(entry, tuple) else entry for entry in entries]
         self.coordinates = [entry[1] if isinstance(entry, tuple) else None for entry in entries]
+        if not symbols.fit:
+            return False
         given = [each for each in (*self.keys, *self.coordinates) if each is not None]
         if not all(isinstance(each, int) or (isinstance(each, ir.Expr) and each.dtype == dtype) for each in given):
             raise NotByNonzeros("keys")

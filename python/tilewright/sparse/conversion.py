@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
+
+
+#: rows for each nonzero beyond which rows are not visited one by one
+MOST_ROWS_OF_NONZERO = 64
+
+
+#: elements that no memory holds, and that int64 still counts
+MOST_ELEMENTS = 1 << 56
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +132,7 @@ class ConvertedStructure:
         if len(stored) != len(self.parts):
             raise ArgumentError.of("sparse/values", f"{len(stored)} arrays", f"there are {len(self.parts)} parts")
         arrays = [self._checked(each, len(part.source)) for part, each in zip(self.parts, stored, strict=True)]
-        result = np.zeros(self.nnz, arrays[0].dtype if arrays else "float32")
+        result = np.zeros(self.nnz, np.result_type(*arrays) if arrays else "float32")
         for part, values in zip(self.parts, arrays, strict=True):
             kept = part.source >= 0
             result[part.source[kept]] = values[kept]
@@ -230,7 +239,7 @@ def convert_validated(
     wide = [np.asarray(along, "int64") for along in coordinates]
     nonzeros = Nonzeros(shape, wide, np.arange(count), rows)
     times = np.zeros(count, "int64")
-    parts, owners = [], _RowOwners(rules, shape)
+    parts, owners = [], _RowOwners(rules)
     known: dict[tuple[Any, ...], Nonzeros] = {}
     for number, rule in enumerate(rules):
         taken = rule.taken(nonzeros, known)
@@ -252,31 +261,36 @@ def convert_validated(
 class _RowOwners:
     """Which rule of a group of disjoint ones takes the nonzeros of each row of a matrix."""
 
-    def __init__(self, rules: Sequence[FormatRewriteRule], shape: Sequence[int]) -> None:
-        self._rules, self._rows = rules, shape[0] if len(shape) == 2 else 0
-        self._owners: dict[str, Array] = {}
+    def __init__(self, rules: Sequence[FormatRewriteRule]) -> None:
+        self._rules = rules
+        #: by group: rows with nonzeros that rules take, ascending, and the number of the rule of each
+        self._known: dict[str, tuple[Array, Array]] = {}
 
     def add(self, number: int, taken: Nonzeros) -> None:
         """Note the rows of a rule; refuse one that another rule of its group takes, too."""
         group = self._rules[number].disjoint_rows
         if not group or len(taken.shape) != 2:
             return
-        owners = self._owners.setdefault(group, np.full(self._rows, -1))
-        before = owners[taken.row]
-        if (wrong := before >= 0).any():
-            at = int(np.argmax(wrong))
-            one, other = self._rules[int(before[at])].name, self._rules[number].name
-            message = f"rules {one!r} and {other!r} of group {group!r} both take nonzeros of row {taken.row[at]}"
+        rows = taken.row[taken.runs[0]]
+        known, owners = self._known.get(group, (rows[:0], np.zeros(0, "int64")))
+        at = np.searchsorted(known, rows)
+        if (wrong := np.append(known, -1)[at] == rows).any():
+            first = int(np.argmax(wrong))
+            one, other = self._rules[int(owners[at[first]])].name, self._rules[number].name
+            message = f"rules {one!r} and {other!r} of group {group!r} both take nonzeros of row {rows[first]}"
             raise ArgumentError.of(
                 "sparse/disjoint", message, 'rules that share rows are in no group: disjoint_rows=""'
             )
-        owners[taken.row] = number
+        self._known[group] = np.insert(known, at, rows), np.insert(owners, at, number)
 
 
 def _check_coordinates(shape: Sequence[int], coordinates: Sequence[Array]) -> None:
     if len(shape) != len(coordinates) or len({len(along) for along in coordinates}) != 1 or len(shape) < 2:
         message = f"{len(coordinates)} arrays of coordinates for a tensor of shape {tuple(shape)}"
         raise ArgumentError.of("sparse/arrays", message, "give arrays of one length, one for each dimension")
+    if (rows := math.prod(shape[:-1])) > np.iinfo("int64").max:
+        message = f"a tensor of shape {tuple(shape)} has {rows} rows"
+        raise ArgumentError.of("sparse/shape", message, "rows are numbered in int64: make extents smaller")
     row, descent = coordinates[0], -1
     for d, (extent, along) in enumerate(zip(shape, coordinates, strict=True)):
         outside, unsorted, _ = _core.examine_values(along, 0, extent)
@@ -336,6 +350,8 @@ def _of_whole_rows(
     if len(shape) != 2 and (len(rules) > 1 or rules[0].conditions):
         return None
     columns = np.ascontiguousarray(coordinates[-1])
+    if indptr is None and _has_few_nonzeros(shape, len(columns)):
+        return None
     if indptr is None and len(shape) == 2:
         indptr = np.zeros(shape[0] + 1, columns.dtype)
         np.cumsum(np.bincount(coordinates[0], minlength=shape[0]), out=indptr[1:])
@@ -354,6 +370,11 @@ def _of_whole_rows(
     return parts
 
 
+def _has_few_nonzeros(shape: Sequence[int], count: int) -> bool:
+    """Return whether a matrix has so many more rows than nonzeros that offsets of all rows would be too large."""
+    return len(shape) == 2 and shape[0] > MOST_ROWS_OF_NONZERO * (count + MANY_NONZEROS)
+
+
 def _by_rows(
     rule: FormatRewriteRule, shape: Sequence[int], coordinates: Sequence[Array], columns: Array, taken: TakenRows
 ) -> StoredPart | None:
@@ -366,7 +387,7 @@ def _by_rows(
 
 def _taken_by_rows(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart | None:
     """Fill the format of a rule in one pass over the rows; return None if the rule cannot be filled row by row."""
-    if len(taken.shape) != 2:
+    if len(taken.shape) != 2 or _has_few_nonzeros(taken.shape, len(taken.column)):
         return None
     columns = taken.column.astype(coordinates[1].dtype)
     indptr = np.zeros(taken.shape[0] + 1, columns.dtype)
@@ -480,6 +501,7 @@ def _by_nonzeros(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence
         if stored is not None:
             indices = np.zeros(here.count, dtype)
             numbers = formulas.values(stored)
+            _check_numbers(rule, axis, numbers, dtype)
             # As many positions as nonzeros are one for each, unless the axis has positions without a nonzero.
             may_differ = coordinate is not None and not (axis.kind == "compressed" and here.count == size)
             if not here.store(np.zeros(size, dtype) if numbers is None else numbers, indices, may_differ):
@@ -516,6 +538,7 @@ def _stored(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Arra
             coordinate = key
         indices = None if coordinate is None else np.zeros(stored.count, dtype)
         if indices is not None:
+            _check_numbers(rule, axis, coordinate, dtype)
             indices[positions] = coordinate
             _check_coordinate(rule, axis, taken, indices[positions] != coordinate)
         arrays = (None if array is None else read_only(array.astype(dtype)) for array in (stored.indptr, indices))
@@ -547,8 +570,22 @@ def _check_coordinate(rule: FormatRewriteRule, axis: FormatAxis, taken: Nonzeros
 
 
 def _check_count(count: int, dtype: Any) -> None:
-    if count > largest(dtype):
-        raise ArgumentError.of("sparse/index-type", f"{count} stored elements with indices of {dtype}", "use int64")
+    if count > min(largest(dtype), MOST_ELEMENTS):
+        hint = "use int64" if count <= MOST_ELEMENTS else "a varied axis has positions up to its largest key"
+        raise ArgumentError.of("sparse/index-type", f"{count} stored elements with indices of {dtype}", hint)
+
+
+def _check_numbers(rule: FormatRewriteRule, axis: FormatAxis, numbers: Any, dtype: Any) -> None:
+    """Refuse keys or coordinates that an axis stores, and that exceed the type of the structure."""
+    if (
+        isinstance(numbers, np.ndarray)
+        and numbers.dtype != dtype
+        and (most := int(numbers.max(initial=0))) > largest(dtype)
+    ):
+        message = (
+            f"rule {rule.name!r} stores the number {most} along axis {axis.name!r}, and coordinates are of {dtype}"
+        )
+        raise ArgumentError.of("sparse/index-type", message, "use int64")
 
 
 def _axis(rule: FormatRewriteRule, axis: FormatAxis, key: Array, parent: tuple[Array, int]) -> tuple[Array, StoredAxis]:

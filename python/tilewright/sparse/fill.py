@@ -176,27 +176,34 @@ class ByRows:
         """That the key of the last nonzero bounds those of its row, or is in range by itself. Nothing is stored outside
         of the arrays then."""
         place, column, position = (self._variables[name] for name in ("place", "column", "position"))
-        analyzer = _core.Analyzer()
+        analyzer: Any = _core.Analyzer()
         for variable in [*self._variables.values(), *self._ranks]:
             analyzer.bind(variable, _core.Range(_core.IntImm("int64", 0), _core.IntImm("int64", 1 << 40)))
         above_is_of_row = True
         varied = 0
+        #: what changes from one nonzero of a row to the next, apart from its column
+        next_in_row: Any = {place: place + 1, position: position + 1}
         for number, (axis, key) in enumerate(zip(self.rule.axes, self.keys, strict=True)):
             if axis.parent is not None or (axis.kind == "compressed" and number > 0):
                 raise NotByRows(axis.name)
             if axis.kind == "compressed":
                 # Of one row after another, so that none shares a position with another one: count() looks at that.
-                step = _core.substitute(key, {place: place + 1, position: position + 1}) - key
+                step = _core.substitute(key, next_in_row) - key
                 ascends = not isinstance(key, int) and not _uses(key, column)
                 if not ascends or not analyzer.can_prove(_core.And(step >= 0, step <= 1)):
                     raise NotByRows(axis.name)
                 continue
             if isinstance(key, int):
                 continue
-            uses = [_uses(key, var) for var in (place, column)]
-            later = _core.substitute(key, {place: place + 1})
-            # A key that is that of its row is looked at for each row; others are not negative whatever the place is.
-            ascends = not uses[1] and (not uses[0] or analyzer.can_prove(_core.And(later >= key, key >= 0)))
+            varies = any(_uses(key, variable) for variable in (place, position, column))
+            later = _core.substitute(key, next_in_row)
+            # A key that is that of its row is looked at for each row; others are not negative whatever the place is,
+            # and do not overflow before the last one.
+            ascends = not varies or (
+                not _uses(key, column)
+                and analyzer.const_int_bound(key).max_value < np.iinfo("int64").max
+                and analyzer.can_prove(_core.And(later >= key, key >= 0))
+            )
             in_range = axis.kind == "dense" and analyzer.can_prove(_core.And(key >= 0, key < axis.extent))
             if axis.kind == "varied":
                 varied += 1
@@ -204,7 +211,7 @@ class ByRows:
                     raise NotByRows(axis.name)
             elif not ascends and not in_range:
                 raise NotByRows(axis.name)
-            above_is_of_row = above_is_of_row and not any(uses)
+            above_is_of_row = above_is_of_row and not varies
 
     def _possible_lanes(self) -> Iterator[int]:
         if len(self.asked) <= 1:
@@ -415,7 +422,10 @@ def count(
         offsets = np.zeros(parents + 1, dtype)
         np.cumsum(lengths, out=offsets[1:])
         total = int(offsets[-1])
-        if int(lengths.max(initial=0)) * parents > largest(dtype):
+        most = int(lengths.max(initial=0)) * parents
+        if most > largest("int64"):
+            return None
+        if most > largest(dtype):
             total = int(lengths.sum(dtype="int64"))  # the offsets may have overflowed
     bounds: list[tuple[int, Array | None]] = []
     size = 1
@@ -642,9 +652,9 @@ def _keys(by_rows: ByRows, facts: Sequence[Any], row: Any, r: Any, ranks: Any, n
     return [_core.cast("int64", entry[0] if isinstance(entry, tuple) else entry) for entry in entries]
 
 
-def _looked_at(by_rows: ByRows, keys: Sequence[Any], r: Any, end_of_first: Any) -> tuple[Any, Any, Any]:
-    """The parent along the varied axis, how many positions the row needs there, whether all keys are in range; by the
-    keys of its last nonzero."""
+def _looked_at(by_rows: ByRows, keys: Sequence[Any], r: Any, end_of_first: Any, dtype: str) -> tuple[Any, Any, Any]:
+    """The parent along the varied axis, how many positions the row needs there, whether all keys are in range and the
+    positions in the type of the offsets; by the keys of its last nonzero."""
     at = parent = extent = _core.const(0, "int64")
     fits = _core.const(True, "bool")
     for number, (axis, key) in enumerate(zip(by_rows.rule.axes, keys, strict=True)):
@@ -653,6 +663,7 @@ def _looked_at(by_rows: ByRows, keys: Sequence[Any], r: Any, end_of_first: Any) 
             at = _core.cast("int64", r)
         elif axis.kind == "varied":
             parent, extent = at, key + 1
+            fits = _core.And(fits, key < largest(dtype))
         else:
             end = axis.extent if number else end_of_first
             fits = _core.And(fits, key < end)
@@ -670,7 +681,7 @@ def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> 
         return _keys(by_rows, facts, row, r, ranks, num_ranks)
 
     def look(facts: Sequence[Any], row: Any, r: Any, end_of_first: Any, ranks: Any) -> tuple[Any, Any, Any]:
-        return _looked_at(by_rows, keys(facts, row, r, ranks), r, end_of_first)
+        return _looked_at(by_rows, keys(facts, row, r, ranks), r, end_of_first, dtype)
 
     @T.prim_func
     def count_rows(
@@ -725,7 +736,7 @@ def _counting_groups(by_rows: ByRows, lanes: int, dtype: str, is_ordered: bool) 
     def look(row: Any, r: Any, begin: Any, length: Any, longest: Any, end_of_first: Any) -> tuple[Any, Any]:
         """The extent that row number `r` of those visited needs, and whether a key of it is out of range: 0 or 1."""
         facts = (row, 0, length - 1, length, begin + length - 1, longest)
-        _, extent, fits = _looked_at(by_rows, _keys(by_rows, facts, row, r, None, 0), r, end_of_first)
+        _, extent, fits = _looked_at(by_rows, _keys(by_rows, facts, row, r, None, 0), r, end_of_first, dtype)
         needed = T.Select(length > 0, _core.cast(dtype, extent), _core.const(0, dtype))
         wrong = T.Select(_core.And(length > 0, _core.Not(fits)), _core.const(1, "int32"), _core.const(0, "int32"))
         return needed, wrong

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 _Given = ParamSpec("_Given")
+#: numbers for each key up to which keys are sorted by counting
+MOST_KEYS_OF_EACH = 16
 #: properties that index maps, conditions, and keys of ranks may use
 FACTS_OF_NONZEROS = (
     *("shape", "coordinates", "position", "row", "column", "place", "length", "longest"),
@@ -124,22 +126,30 @@ class Nonzeros:
         return np.bincount(self.row, minlength=self._rows)
 
     @functools.cached_property
+    def runs(self) -> tuple[Array, Array]:
+        """Return for each row with nonzeros where these begin, and their number. A tensor may have more rows than there
+        is memory for a number of each."""
+        return runs_of(self.row)
+
+    @functools.cached_property
     def place(self) -> Array:
         """Return which one in its row each nonzero is."""
-        begins = np.cumsum(self._lengths) - self._lengths
-        place: Array = np.arange(len(self.row)) - begins[self.row]
+        begins, counts = self.runs
+        own = self.row.dtype
+        place: Array = np.arange(len(self.row), dtype=own) - np.repeat(begins.astype(own), counts)
         return place
 
     @functools.cached_property
     def length(self) -> Array:
         """Return how many nonzeros the row of each has."""
-        of_each: Array = self._lengths[self.row]
+        _, counts = self.runs
+        of_each: Array = np.repeat(counts, counts)
         return of_each
 
     @functools.cached_property
     def longest(self) -> int:
         """Return the largest length, at least 1."""
-        return max(1, int(self._lengths.max(initial=0)))
+        return max(1, int(self.runs[1].max(initial=0)))
 
     def __getattr__(self, name: str) -> Any:
         raise unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
@@ -159,7 +169,7 @@ class Nonzeros:
 
     def _order(self, key: Callable[[Rows], Any], window: int | None) -> Array:
         """The rows in the order of their ranks."""
-        order = _sorted(np.asarray(key(Rows(self._rows, self._lengths)), "int64"))
+        order = _sorted(np.broadcast_to(key(Rows(self._rows, self._lengths)), (self._rows,)))
         return order if window is None else in_windows(order, window)
 
     def strip_rank(self, height: int) -> Array:
@@ -179,6 +189,12 @@ class Nonzeros:
         return Nonzeros(self.shape, [along[kept] for along in self.coordinates], self.position[kept], self._rows)
 
 
+def runs_of(rows: Array) -> tuple[Array, Array]:
+    """Return where runs of equal rows begin, and how long they are."""
+    begins = np.flatnonzero(np.diff(rows, prepend=-1))
+    return begins, np.diff(begins, append=len(rows))
+
+
 def in_windows(order: Array, window: int) -> Array:
     """Return rows of an order by windows of so many rows, in each in that order."""
     return order[_sorted(order // window)]
@@ -186,11 +202,15 @@ def in_windows(order: Array, window: int) -> Array:
 
 def _sorted(keys: Array) -> Array:
     """Positions in the order of keys, stably."""
-    least = int(keys.min(initial=0))
-    end = int(keys.max(initial=-1)) - least + 1
-    dtype = "int32" if max(end, len(keys)) < np.iinfo("int32").max else "int64"
-    from_zero = np.subtract(keys, least, out=np.empty(len(keys), dtype), casting="unsafe")
-    return offsets_of(from_zero, end)[1]
+    if not len(keys):
+        return np.zeros(0, "int32")
+    if keys.dtype.kind in "biu":
+        keys = keys if keys.dtype.itemsize == 8 else keys.astype("int64")
+        least, end = int(keys.min()), int(keys.max()) + 1
+        if end - least <= MOST_KEYS_OF_EACH * len(keys):  # else counters of all keys would exceed the keys by far
+            dtype = "int32" if max(end - least, len(keys)) < np.iinfo("int32").max else "int64"
+            return offsets_of((keys - keys.dtype.type(least)).astype(dtype), end - least)[1]
+    return np.argsort(keys, kind="stable")
 
 
 @dataclass(frozen=True)

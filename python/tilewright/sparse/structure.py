@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, ArgumentTypeError
+from tilewright.support.limits import index_of
 from tilewright.task.arguments import aligned
 
 if TYPE_CHECKING:
@@ -166,7 +167,13 @@ def _validate(s: Structure) -> None:
 
 
 def _check_shape(s: Structure) -> None:
-    if len(s.shape) != 2 or any(extent < 0 for extent in s.shape):
+    for name in ("shape", "block"):
+        given: Any = getattr(s, name)
+        numbers = [index_of(each) for each in given] if isinstance(given, tuple | list) else []
+        if len(numbers) != 2 or any(each is None or isinstance(each, bool) for each in (*numbers, *given)):
+            raise ArgumentTypeError.of(f"sparse/{name}", f"{name} is {given!r:.80}", "it is a pair of whole numbers")
+        object.__setattr__(s, name, tuple(numbers))
+    if any(extent < 0 for extent in s.shape):
         raise _refuse(
             "sparse/shape", f"a matrix of shape {s.shape}", "a matrix has rows and columns, of which 0 is the least"
         )

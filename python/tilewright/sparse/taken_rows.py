@@ -34,31 +34,68 @@ class _NotOfRows(Exception):
     """Raised if a condition uses more than a row and its length."""
 
 
+class _Each(np.lib.mixins.NDArrayOperatorsMixin):
+    """A number for each row, or for each length, that stands for one for each nonzero, or for each row. Only functions
+    that treat each number by itself mean the same of both: a mean or a rank of these would be another one."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: Array) -> None:
+        self.numbers = numbers
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *given: Any, **named: Any) -> Any:
+        """Apply a function of NumPy to each."""
+        if method != "__call__" or function.signature is not None or named:
+            raise _NotOfRows(function.__name__)
+        if any(np.ndim(each) for each in given if not isinstance(each, _Each)):
+            raise _NotOfRows("an array over something else")
+        found = function(*(each.numbers if isinstance(each, _Each) else each for each in given))
+        return tuple(map(_Each, found)) if isinstance(found, tuple) else _Each(found)
+
+    def __array__(self, *_: Any, **__: Any) -> Array:
+        raise _NotOfRows("an array of all of them")
+
+    def __array_function__(self, function: Callable[..., Any], *_: Any) -> Any:
+        raise _NotOfRows(function.__name__)
+
+    def __bool__(self) -> bool:
+        raise _NotOfRows("a decision for all of them")
+
+    def astype(self, dtype: Any) -> _Each:
+        """Convert each to a type."""
+        return _Each(self.numbers.astype(dtype))
+
+
 class _RowFacts:
-    """Properties that all nonzeros of a row share, as arrays over rows."""
+    """Properties that all nonzeros of a row share, for each row."""
 
     def __init__(self, shape: Sequence[int], lengths: Array) -> None:
-        self.shape, self.length = tuple(shape), lengths
+        self.shape, self._lengths = tuple(shape), lengths
+
+    @property
+    def length(self) -> _Each:
+        """Return the number of nonzeros of each row."""
+        return _Each(self._lengths)
 
     @functools.cached_property
-    def row(self) -> Array:
+    def row(self) -> _Each:
         """Return the number of each row."""
-        return np.arange(len(self.length))
+        return _Each(np.arange(len(self._lengths)))
 
     @functools.cached_property
     def longest(self) -> int:
         """Return the largest length, at least 1."""
-        return max(1, int(self.length.max(initial=0)))
+        return max(1, int(self._lengths.max(initial=0)))
 
     def __getattr__(self, name: str) -> Any:
         raise _NotOfRows(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
 
 
 class _LengthFacts:
-    """Properties that all rows of one length share, as arrays over lengths."""
+    """Properties that all rows of one length share, for each length."""
 
     def __init__(self, shape: Sequence[int], lengths: Array) -> None:
-        self.shape, self.length = tuple(shape), lengths
+        self.shape, self.length = tuple(shape), _Each(lengths)
 
     def __getattr__(self, name: str) -> Any:
         known = (*FACTS_OF_NONZEROS, *FACTS_OF_ROWS)
@@ -124,17 +161,6 @@ class TakenRows:
         return None if len(self.rows) == len(self.indptr) - 1 else self.rows
 
 
-def _possible_lengths(longest: int, *sizes: int) -> Array:
-    """Return the lengths from 0 to the longest one, in an array that is of none of these sizes.
-
-    A condition or key may refer to arrays of its own. One over rows or nonzeros must not be taken for one over lengths.
-    """
-    size = longest + 1
-    while size in (1, *sizes):
-        size += 1
-    return np.minimum(np.arange(size), longest)
-
-
 def rows_by_length(indptr: Array, keys: Array, count: int) -> tuple[Array, Array]:
     """Sort rows by keys of their lengths, which are less than `count`; return offsets and rows."""
     offsets, rows = np.empty(count + 1, indptr.dtype), np.empty(len(indptr) - 1, indptr.dtype)
@@ -152,13 +178,13 @@ def order_by_length(key: Callable[[Rows], Any], taken: TakenRows) -> Array | Non
     rows = len(taken.indptr) - 1
     if taken.rows is not None or taken.longest > rows:
         return None
-    lengths = _possible_lengths(taken.longest, rows)
     try:
-        keys = np.asarray(key(_LengthFacts((), lengths)), "int64")  # type: ignore[arg-type]
+        found: Any = key(_LengthFacts((), np.arange(taken.longest + 1)))  # type: ignore[arg-type]
     except Exception:  # a key about rows, or one that fails for these, too
         return None
-    if keys.shape != lengths.shape:
+    if not isinstance(found, _Each) or found.numbers.dtype.kind not in "biu":
         return None
+    keys = found.numbers.astype("int64")
     least = int(keys.min())
     count = int(keys.max()) - least + 1
     return rows_by_length(taken.indptr, keys - least, count)[1] if count <= 4 * rows else None
@@ -196,10 +222,9 @@ def _rows_by_conditions_on_lengths(
     rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros, every: TakenRows, always: dict[int, bool]
 ) -> list[TakenRows] | None:
     """:func:`rows_of_rules` by a table of lengths; None if a condition uses more, or two rules select one length."""
-    rows, nnz = len(every.of_all), len(nonzeros.column)
-    if every.longest > rows + 1024:
+    if every.longest > len(every.of_all) + 1024:
         return None
-    lengths = _possible_lengths(every.longest, rows, nnz)
+    lengths = np.arange(every.longest + 1)
     owners, most, selected = np.full(len(lengths), len(rules)), [], 0
     facts = functools.partial(_LengthFacts, nonzeros.shape)
     for number, rule in enumerate(rules):
@@ -263,18 +288,17 @@ def _holds(
         return True if always.get(id(condition)) else None
     if holds is True:
         return True
-    is_of_each = isinstance(holds, np.ndarray) and holds.shape == facts.length.shape and holds.dtype == bool
-    return holds if is_of_each else None
+    return holds.numbers if isinstance(holds, _Each) and holds.numbers.dtype == bool else None
 
 
 class TakenNonzeros(AllNonzeros):
-    """The nonzeros of selected rows of a matrix, with their positions and places among all nonzeros."""
+    """The nonzeros of selected rows of a matrix, with their positions among all nonzeros."""
 
     def __init__(self, whole: AllNonzeros, taken: TakenRows) -> None:
         mask = np.repeat(taken.lengths > 0, whole._lengths)
         self._kept = np.flatnonzero(mask).astype(whole.column.dtype)
         super().__init__(whole.shape, [along[self._kept] for along in whole.coordinates], None)
-        self.__dict__.update(_lengths=taken.lengths, _begins=whole._begins)
+        self.__dict__.update(_lengths=taken.lengths)
 
     @property
     def position(self) -> Array:  # type: ignore[override]
