@@ -12,7 +12,8 @@
 enum {
   kChunk = 1 << 15, /* counters of 32 bits do not overflow, and the second pass finds the values in L2 */
   kMostRanges = 64,
-  kWays = 8 /* ranges whose counters are incremented alternately */
+  kWays = 4, /* ranges whose counters are incremented alternately: as many as there are registers for */
+  kFewKeys = 256
 };
 
 static int64_t value_at(tw_integers integers, int64_t i) {
@@ -226,15 +227,15 @@ typedef struct sorting {
   const int32_t* table; /* the key of a segment by its length; longer ones have the last key */
   int64_t num_lengths;
   int64_t count, num_keys, ranges, ways;
-  int64_t* counters; /* [ranges][num_keys]: of each range, how many; then where its next one goes */
+  uint8_t* bytes; /* the keys once more, if they are less than kFewKeys */
+  void* counters; /* [ranges][num_keys]: of each range, how many; then where its next one goes */
   void* permutation;
 } sorting;
 
-/* The ranges that one call of a loop visits alternately, a position of each: a counter that is incremented twice in a
- * row waits for itself, and most keys of a sort by few keys are equal. */
+/* The ranges that one call of a loop visits alternately: a counter that is incremented twice in a row waits for itself,
+ * and most keys of a sort by few keys are equal. */
 typedef struct ways {
   int64_t begin[kWays], end[kWays];
-  int64_t* counters[kWays];
   int64_t common; /* positions that each of kWays ranges has */
 } ways;
 
@@ -242,112 +243,175 @@ static ways ways_of(const sorting* s, int64_t task) {
   ways w = {.common = 0};
   int64_t size = (s->count + s->ranges - 1) / s->ranges;
   for (int64_t i = 0; i < s->ways; ++i) {
-    int64_t range = task * s->ways + i;
-    w.begin[i] = clamp(range * size, s->count);
+    w.begin[i] = clamp((task * s->ways + i) * size, s->count);
     w.end[i] = clamp(w.begin[i] + size, s->count);
-    w.counters[i] = s->counters + range * s->num_keys;
   }
   if (s->ways == kWays) w.common = w.end[kWays - 1] - w.begin[kWays - 1]; /* the last range is the shortest */
   return w;
 }
 
-#define DEFINE_SORT(NAME, T, KEY)                                                                                \
-  static int32_t count_##NAME(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {                         \
-    (void)ctx;                                                                                                   \
-    const sorting* s = closure;                                                                                  \
-    const T* keys = s->keys.data;                                                                                \
-    const int32_t* table = s->table;                                                                             \
-    const int64_t longest = s->num_lengths - 1;                                                                  \
-    (void)table, (void)longest;                                                                                  \
-    for (int64_t task = first; task < last; ++task) {                                                            \
-      ways w = ways_of(s, task);                                                                                 \
-      memset(w.counters[0], 0, (size_t)(s->ways * s->num_keys) * sizeof(int64_t));                               \
-      for (int64_t n = 0; n < w.common; ++n)                                                                     \
-        for (int i = 0; i < kWays; ++i) ++w.counters[i][KEY(w.begin[i] + n)];                                    \
-      for (int64_t i = 0; i < s->ways; ++i)                                                                      \
-        for (int64_t p = w.begin[i] + w.common; p < w.end[i]; ++p) ++w.counters[i][KEY(p)];                      \
-    }                                                                                                            \
-    return TW_OK;                                                                                                \
-  }                                                                                                              \
-  static int32_t place_##NAME(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {                         \
-    (void)ctx;                                                                                                   \
-    const sorting* s = closure;                                                                                  \
-    const T* keys = s->keys.data;                                                                                \
-    const int32_t* table = s->table;                                                                             \
-    const int64_t longest = s->num_lengths - 1;                                                                  \
-    (void)table, (void)longest;                                                                                  \
-    T* permutation = s->permutation;                                                                             \
-    for (int64_t task = first; task < last; ++task) {                                                            \
-      ways w = ways_of(s, task);                                                                                 \
-      for (int64_t n = 0; n < w.common; ++n)                                                                     \
-        for (int i = 0; i < kWays; ++i) permutation[w.counters[i][KEY(w.begin[i] + n)]++] = (T)(w.begin[i] + n); \
-      for (int64_t i = 0; i < s->ways; ++i)                                                                      \
-        for (int64_t p = w.begin[i] + w.common; p < w.end[i]; ++p) permutation[w.counters[i][KEY(p)]++] = (T)p;  \
-    }                                                                                                            \
-    return TW_OK;                                                                                                \
+/* Two loops over the positions of a task: over those of its ranges alternately, and over what is left of each. Pointers
+ * are copied to variables that no store through one of them may change, so that they stay in registers.
+ *
+ * T: type of positions and of counters. K: type of what keys are read from. KEY: key of position n of a range that is
+ * read from `from`. BODY: what is done with `key`, position `p`, and the `counter` of a range. */
+#define FOR_EACH_KEY(T, K, KEY, BODY)                                     \
+  do {                                                                    \
+    const int32_t* table = s->table;                                      \
+    const int64_t longest = s->num_lengths - 1;                           \
+    (void)table, (void)longest;                                           \
+    for (int64_t task = first; task < last; ++task) {                     \
+      const ways w = ways_of(s, task);                                    \
+      T* const counters = (T*)s->counters + task * s->ways * s->num_keys; \
+      if (w.common > 0) {                                                 \
+        const K* begins[kWays];                                           \
+        T* own[kWays];                                                    \
+        T numbers[kWays];                                                 \
+        for (int i = 0; i < kWays; ++i) {                                 \
+          begins[i] = (const K*)source + w.begin[i];                      \
+          own[i] = counters + i * s->num_keys;                            \
+          numbers[i] = (T)w.begin[i];                                     \
+        }                                                                 \
+        for (int64_t n = 0; n < w.common; ++n) {                          \
+          _Pragma("GCC unroll 4") for (int i = 0; i < kWays; ++i) {       \
+            const K* from = begins[i];                                    \
+            T* counter = own[i];                                          \
+            const T p = numbers[i] + (T)n;                                \
+            const int64_t key = KEY;                                      \
+            BODY;                                                         \
+          }                                                               \
+        }                                                                 \
+      }                                                                   \
+      for (int64_t i = 0; i < s->ways; ++i) {                             \
+        const K* from = (const K*)source + w.begin[i];                    \
+        T* counter = counters + i * s->num_keys;                          \
+        for (int64_t n = w.common; n < w.end[i] - w.begin[i]; ++n) {      \
+          const T p = (T)(w.begin[i] + n);                                \
+          const int64_t key = KEY;                                        \
+          BODY;                                                           \
+        }                                                                 \
+      }                                                                   \
+    }                                                                     \
+  } while (0)
+
+#define DEFINE_SORT(NAME, T, K, KEY, SOURCE)                                             \
+  static void count_##NAME(const sorting* s, int64_t first, int64_t last) {              \
+    const void* source = SOURCE;                                                         \
+    FOR_EACH_KEY(T, K, KEY, (void)p; ++counter[key]);                                    \
+  }                                                                                      \
+  static int32_t place_##NAME(tw_ctx* ctx, int64_t first, int64_t last, void* closure) { \
+    (void)ctx;                                                                           \
+    const sorting* s = closure;                                                          \
+    const void* source = SOURCE;                                                         \
+    T* permutation = s->permutation;                                                     \
+    FOR_EACH_KEY(T, K, KEY, permutation[counter[key]++] = p);                            \
+    return TW_OK;                                                                        \
   }
-#define GIVEN_KEY(p) keys[p]
-#define KEY_OF_LENGTH(p) table[at_most(keys[(p) + 1] - keys[p], longest)]
+#define GIVEN_KEY from[n]
+#define KEY_OF_LENGTH table[at_most(from[n + 1] - from[n], longest)]
 
 static int64_t at_most(int64_t length, int64_t longest) { return length < longest ? length : longest; }
 
-DEFINE_SORT(keys_int32_t, int32_t, GIVEN_KEY)
-DEFINE_SORT(keys_int64_t, int64_t, GIVEN_KEY)
-DEFINE_SORT(lengths_int32_t, int32_t, KEY_OF_LENGTH)
-DEFINE_SORT(lengths_int64_t, int64_t, KEY_OF_LENGTH)
+DEFINE_SORT(keys_int32_t, int32_t, int32_t, GIVEN_KEY, s->keys.data)
+DEFINE_SORT(keys_int64_t, int64_t, int64_t, GIVEN_KEY, s->keys.data)
+DEFINE_SORT(lengths_int32_t, int32_t, int32_t, KEY_OF_LENGTH, s->keys.data)
+DEFINE_SORT(lengths_int64_t, int64_t, int64_t, KEY_OF_LENGTH, s->keys.data)
+DEFINE_SORT(bytes_int32_t, int32_t, uint8_t, GIVEN_KEY, s->bytes)
+DEFINE_SORT(bytes_int64_t, int64_t, uint8_t, GIVEN_KEY, s->bytes)
 
-#define DEFINE_SCAN(T)                                                                \
-  static void scan_##T(sorting* s, T* offsets) {                                      \
-    int64_t total = 0;                                                                \
-    for (int64_t key = 0; key < s->num_keys; ++key) {                                 \
-      offsets[key] = (T)total;                                                        \
-      for (int64_t range = 0; range < s->ranges; ++range) {                           \
-        int64_t *counter = s->counters + range * s->num_keys + key, count = *counter; \
-        *counter = total;                                                             \
-        total += count;                                                               \
-      }                                                                               \
-    }                                                                                 \
-    offsets[s->num_keys] = (T)total;                                                  \
+/* The first pass over the positions of tasks. Keys that fit into bytes are kept for the second pass, as few of them are
+ * cheaper to read than what they follow from. */
+#define DEFINE_FIRST_PASS(T)                                                                                \
+  static int32_t first_pass_##T(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {                  \
+    (void)ctx;                                                                                              \
+    const sorting* s = closure;                                                                             \
+    const int64_t of_task = s->ways * s->num_keys, size = (s->count + s->ranges - 1) / s->ranges * s->ways; \
+    memset((T*)s->counters + first * of_task, 0, (size_t)((last - first) * of_task) * sizeof(T));           \
+    if (s->bytes) {                                                                                         \
+      const T* keys = s->keys.data;                                                                         \
+      const int64_t end = clamp(last * size, s->count), longest = s->num_lengths - 1;                       \
+      if (s->table) {                                                                                       \
+        for (int64_t p = clamp(first * size, s->count); p < end; ++p)                                       \
+          s->bytes[p] = (uint8_t)s->table[at_most(keys[p + 1] - keys[p], longest)];                         \
+      } else {                                                                                              \
+        for (int64_t p = clamp(first * size, s->count); p < end; ++p) s->bytes[p] = (uint8_t)keys[p];       \
+      }                                                                                                     \
+      count_bytes_##T(s, first, last);                                                                      \
+    } else if (s->table) {                                                                                  \
+      count_lengths_##T(s, first, last);                                                                    \
+    } else {                                                                                                \
+      count_keys_##T(s, first, last);                                                                       \
+    }                                                                                                       \
+    return TW_OK;                                                                                           \
+  }
+DEFINE_FIRST_PASS(int32_t)
+DEFINE_FIRST_PASS(int64_t)
+
+#define DEFINE_SCAN(T)                                                              \
+  static void scan_##T(const sorting* s, T* offsets) {                              \
+    T total = 0;                                                                    \
+    for (int64_t key = 0; key < s->num_keys; ++key) {                               \
+      offsets[key] = total;                                                         \
+      for (int64_t range = 0; range < s->ranges; ++range) {                         \
+        T *counter = (T*)s->counters + range * s->num_keys + key, count = *counter; \
+        *counter = total;                                                           \
+        total += count;                                                             \
+      }                                                                             \
+    }                                                                               \
+    offsets[s->num_keys] = total;                                                   \
   }
 DEFINE_SCAN(int32_t)
 DEFINE_SCAN(int64_t)
 
-typedef int32_t (*loop)(tw_ctx*, int64_t, int64_t, void*);
+static int32_t run_passes(tw_ctx* ctx, sorting* s, int64_t tasks, void* offsets) {
+  const int wide = s->keys.bits == 64;
+  int32_t code = ctx->parallel_for(ctx, wide ? first_pass_int64_t : first_pass_int32_t, s, tasks, 1);
+  if (code != TW_OK) return code;
+  if (wide) {
+    scan_int64_t(s, offsets);
+    return ctx->parallel_for(ctx,
+                             s->bytes   ? place_bytes_int64_t
+                             : s->table ? place_lengths_int64_t
+                                        : place_keys_int64_t,
+                             s, tasks, 1);
+  }
+  scan_int32_t(s, offsets);
+  return ctx->parallel_for(ctx,
+                           s->bytes   ? place_bytes_int32_t
+                           : s->table ? place_lengths_int32_t
+                                      : place_keys_int32_t,
+                           s, tasks, 1);
+}
 
-static int32_t sort(tw_ctx* ctx, sorting s, loop count, loop place, void* offsets) {
+static int32_t sort(tw_ctx* ctx, sorting s, void* offsets) {
   int64_t tasks = tw_get_num_threads() < kMostRanges ? tw_get_num_threads() : kMostRanges;
   if (s.count < kChunk) tasks = 1;
   s.ways = kWays * tasks * s.num_keys < s.count ? kWays : 1;
   s.ranges = tasks * s.ways;
-  s.counters = ctx->workspace_acquire(ctx, (s.ranges * s.num_keys + 1) * (int64_t)sizeof(int64_t));
+  s.counters = ctx->workspace_acquire(ctx, (s.ranges * s.num_keys + 1) * (int64_t)(s.keys.bits / 8));
   if (!s.counters) return TW_ERROR_MEMORY;
-  int32_t code = ctx->parallel_for(ctx, count, &s, tasks, 1);
-  if (code == TW_OK) {
-    if (s.keys.bits == 64) {
-      scan_int64_t(&s, offsets);
-    } else {
-      scan_int32_t(&s, offsets);
-    }
-    code = ctx->parallel_for(ctx, place, &s, tasks, 1);
-  }
+  int32_t code = TW_ERROR_MEMORY;
+  const int is_few = s.num_keys <= kFewKeys && s.count > 0;
+  if (is_few) s.bytes = ctx->workspace_acquire(ctx, s.count);
+  if (!is_few || s.bytes) code = run_passes(ctx, &s, tasks, offsets);
+  if (s.bytes) ctx->workspace_release(ctx, s.bytes);
   ctx->workspace_release(ctx, s.counters);
   return code;
 }
 
 int32_t tw_sort_by_key(tw_ctx* ctx, tw_integers keys, int64_t num_keys, void* offsets, void* permutation) {
-  sorting s = {.keys = keys, .count = keys.count, .num_keys = num_keys, .permutation = permutation};
-  if (keys.bits == 64) return sort(ctx, s, count_keys_int64_t, place_keys_int64_t, offsets);
-  return sort(ctx, s, count_keys_int32_t, place_keys_int32_t, offsets);
+  return sort(ctx, (sorting){.keys = keys, .count = keys.count, .num_keys = num_keys, .permutation = permutation},
+              offsets);
 }
 
 int32_t tw_sort_by_length(tw_ctx* ctx, tw_integers segments, const int32_t* table, int64_t num_lengths,
                           int64_t num_keys, void* offsets, void* permutation) {
-  sorting s = {.keys = segments,
-               .table = table,
-               .num_lengths = num_lengths,
-               .count = segments.count - 1,
-               .num_keys = num_keys,
-               .permutation = permutation};
-  if (segments.bits == 64) return sort(ctx, s, count_lengths_int64_t, place_lengths_int64_t, offsets);
-  return sort(ctx, s, count_lengths_int32_t, place_lengths_int32_t, offsets);
+  return sort(ctx,
+              (sorting){.keys = segments,
+                        .table = table,
+                        .num_lengths = num_lengths,
+                        .count = segments.count - 1,
+                        .num_keys = num_keys,
+                        .permutation = permutation},
+              offsets);
 }

@@ -1,6 +1,7 @@
 """Rows that a kernel fills in the order of memory, the gather of values, and the memory of converted arrays."""
 
 import gc
+import pickle
 import sys
 from typing import Any
 
@@ -14,8 +15,9 @@ from tilewright.sparse.array_kernels import gather_kernel
 from tilewright.sparse.array_memory import kept_array_memory
 from tilewright.sparse.by_nonzeros import MANY_NONZEROS
 from tilewright.sparse.conversion import convert_structure
-from tilewright.sparse.fill import NotByRows, _filling_groups, by_rows_of
+from tilewright.sparse.fill import NotByRows, by_rows_of
 from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
+from tilewright.sparse.row_copies import _copying_lanes
 from tilewright.timing import limit_threads
 
 M, N = 37, 50
@@ -90,13 +92,50 @@ def test_rows_in_groups(name: str, dtype: str, monkeypatch: Any) -> None:
                     np.testing.assert_array_equal(got, want, strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "bool", "int64"])
+@pytest.mark.parametrize("name", ["csr", "ell", "padded CSR", "dcsr", "cut rows", "cut in fours", "sell", "coo"])
+def test_values_are_copied_by_rows(name: str, dtype: str) -> None:
+    """They are those that `source` says, whether or not vectors reach behind the end of a task, an array, or a row."""
+    rule, _ = RULES[name]
+    random = np.random.default_rng(5)
+    for density in (0.0, 0.03, 0.5, 1.0):
+        rows, columns = np.nonzero(random.random((M, N)) < density)
+        converted = convert_structure([rule], (M, N), (rows.astype("int32"), columns.astype("int32")))
+        values = random.integers(1, 2 if dtype == "bool" else 100, len(rows)).astype(dtype)
+        (stored,), (part,) = converted.convert_values(values), converted.parts
+        want = np.where(part.source >= 0, np.append(values, 0)[part.source], 0).astype(dtype)
+        np.testing.assert_array_equal(stored, want, strict=True)
+        again = pickle.loads(pickle.dumps(part)) if rule.shape else part  # rules of one's own have no name for pickle
+        np.testing.assert_array_equal(again.stored(values), want, strict=True)
+
+
+@pytest.mark.parametrize("name", ["csr", "ell", "padded_csr", "hyb", "sell"])
+def test_tasks_do_not_store_into_each_other(name: str) -> None:
+    """Rows of several tasks, on two threads: each element is the one of its own row."""
+    m, n = 3000, 40
+    random = np.random.default_rng(8)
+    mask = random.random((m, n)) < random.random((m, 1)) ** 4
+    coordinates = tuple(along.astype("int32") for along in np.nonzero(mask))
+    rules = getattr(formats, name)(m, n, *{"ell": (n,), "padded_csr": (4,), "hyb": (1, 3)}.get(name, ()))
+    values = random.standard_normal(len(coordinates[0]))
+    for _ in range(5):
+        with limit_threads(2):
+            converted = convert_structure(rules, (m, n), coordinates)
+            stored = converted.convert_values(values)
+        np.testing.assert_array_equal(converted.values_back(stored), values)
+        for part, elements in zip(converted.parts, stored, strict=True):
+            want = np.where(part.source >= 0, values[part.source], 0)
+            np.testing.assert_array_equal(elements, want)
+            last = part.axes[part.rule.axes[-1].name].indices
+            np.testing.assert_array_equal(last, np.where(part.source >= 0, coordinates[1][part.source], 0))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("index_dtype", ["int32", "int64"])
-@pytest.mark.parametrize("in_runs", [True, False])
-def test_gather(dtype: str, index_dtype: str, in_runs: bool) -> None:
+def test_gather(dtype: str, index_dtype: str) -> None:
     """Runs of neighbors, runs with a gap or a swap of two in between, and padding; NaN behind nothing."""
     random = np.random.default_rng(1)
-    kernel = gather_kernel(dtype, index_dtype, in_runs)
+    kernel = gather_kernel(dtype, index_dtype)
     for size in [0, 1, 15, 16, 17, 31, 32, 33, 70, 200]:
         for count in (0, 1, 40, 300):
             values = random.standard_normal(count).astype(dtype)
@@ -220,7 +259,7 @@ def test_threads_fill_groups_of_their_own(name: str) -> None:
 def test_threads_have_buffers_of_their_own() -> None:
     """Buffers of a group are allocated in the loop that threads share."""
     by_rows = by_rows_of(RULES["sell"][0], (M, N))
-    lines = _filling_groups(by_rows, by_rows.lanes, "int32", True).script().splitlines()
+    lines = _copying_lanes(by_rows, "int32", True, "float32").script().splitlines()
     (loop,) = (number for number, line in enumerate(lines) if "T.parallel" in line)
     allocated = [number for number, line in enumerate(lines) if "T.alloc_buffer" in line]
     assert allocated and min(allocated) > loop

@@ -82,8 +82,8 @@ class FormatChoice:
     def padding(self) -> float:
         """The share of stored elements that are no nonzeros."""
         parts = () if self.converted is None else self.converted.parts
-        stored = sum(len(part.source) for part in parts)
-        return sum(part.padding * len(part.source) for part in parts) / stored if stored else 0.0
+        stored = sum(part.size for part in parts)
+        return sum(part.padding * part.size for part in parts) / stored if stored else 0.0
 
 
 @dataclass(frozen=True, eq=False)

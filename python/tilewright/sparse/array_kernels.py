@@ -38,6 +38,6 @@ def repeated(values: Array, offsets: Array) -> Array:
 
 
 @functools.cache
-def gather_kernel(dtype: str, index_dtype: str, in_runs: bool = True) -> Kernel:
+def gather_kernel(dtype: str, index_dtype: str) -> Kernel:
     """Return the kernel that converts values (:func:`tilewright.sparse.programs.gather`)."""
-    return compiled(programs.gather(dtype, index_dtype, in_runs))
+    return compiled(programs.gather(dtype, index_dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from tilewright.sparse.format_rule import (
     checked_shape,
     shape_of,
 )
+from tilewright.sparse.row_copies import RowCopies, row_copies
 from tilewright.sparse.structure import largest, name_of, read_only
 from tilewright.sparse.taken_rows import TakenNonzeros, TakenRows, rows_of_rules
 
@@ -65,16 +67,38 @@ class StoredPart:
     Attributes:
         rule: the rule.
         axes: axes by name, outermost first.
-        source: for each stored element, the position of its nonzero, or -1 for padding.
+        size: number of stored elements.
         coordinates: coordinates of all nonzeros, along each dimension of the tensor.
-        in_runs: whether many neighbors are of neighboring nonzeros: how values are converted fastest.
     """
 
     rule: FormatRewriteRule
     axes: Mapping[str, StoredAxis]
-    source: Array
+    size: int
     coordinates: tuple[Array, ...]
-    in_runs: bool = True
+    #: how elements are copied; or, where they are not in the order of rows, which nonzero each is
+    _copies: RowCopies | Array = field(repr=False)
+
+    @functools.cached_property
+    def source(self) -> Array:
+        """Return for each stored element the position of its nonzero, or -1 for padding. Where rows say it, this is
+        computed when it is asked for."""
+        if isinstance(self._copies, np.ndarray):
+            return self._copies
+        with kept_array_memory():
+            return read_only(self._copies.numbers())
+
+    def stored(self, values: Array) -> Array:
+        """Return the elements for values of all nonzeros, 0 for padding."""
+        if isinstance(self._copies, np.ndarray):
+            return _gathered(values, self.source, np.empty(self.size, values.dtype))
+        return self._copies.elements(values)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled and copied: without kernels."""
+        return {**self.__dict__, "_copies": self.source}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     def keys(self, elements: Array) -> dict[str, Array]:
         """Return where stored elements are along each axis: which position below one of the axis around it.
@@ -95,7 +119,7 @@ class StoredPart:
     @property
     def padding(self) -> float:
         """Return the share of stored elements that are no nonzeros."""
-        return float(np.mean(self.source < 0)) if len(self.source) else 0.0
+        return float(np.mean(self.source < 0)) if self.size else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,16 +146,13 @@ class ConvertedStructure:
         """
         values = self._checked(values, self.nnz)
         with kept_array_memory():
-            return [
-                _gathered(values, part.source, np.empty(len(part.source), values.dtype), part.in_runs)
-                for part in self.parts
-            ]
+            return [part.stored(values) for part in self.parts]
 
     def values_back(self, stored: Sequence[Array]) -> Array:
         """Return the values of the nonzeros in row-major order: the inverse of :meth:`convert_values`."""
         if len(stored) != len(self.parts):
             raise ArgumentError.of("sparse/values", f"{len(stored)} arrays", f"there are {len(self.parts)} parts")
-        arrays = [self._checked(each, len(part.source)) for part, each in zip(self.parts, stored, strict=True)]
+        arrays = [self._checked(each, part.size) for part, each in zip(self.parts, stored, strict=True)]
         result = np.zeros(self.nnz, np.result_type(*arrays) if arrays else "float32")
         for part, values in zip(self.parts, arrays, strict=True):
             kept = part.source >= 0
@@ -178,8 +199,8 @@ def gathered(values: Array, source: Array, out: Array | None = None) -> Array:
     return _gathered(values, source, np.empty(len(source), values.dtype) if out is None else out)
 
 
-def _gathered(values: Array, source: Array, out: Array, in_runs: bool = True) -> Array:
-    gather_kernel(name_of(values.dtype), name_of(source.dtype), in_runs)(values, source, out)
+def _gathered(values: Array, source: Array, out: Array) -> Array:
+    gather_kernel(name_of(values.dtype), name_of(source.dtype))(values, source, out)
     return out
 
 
@@ -396,7 +417,7 @@ def _taken_by_rows(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequen
     if part is None or len(columns) == len(coordinates[0]):
         return part
     source = np.append(taken.position, -1).astype(part.source.dtype)[part.source]
-    return replace(part, source=read_only(source))
+    return replace(part, _copies=read_only(source))
 
 
 def _filled(
@@ -433,14 +454,18 @@ def _filled(
     if by_rows.is_cut and bounds is not None and bounds[0][1] is not None:
         starts = [bounds[0][1]]
     sizes = tuple(axes[axis.name].count for axis in rule.axes)
-    filled = fill(by_rows, indptr, columns, (ranks, starts), order, longest, sizes)
-    if filled is None:
-        return None
-    source, stored_columns = filled
-    if by_rows.stores_column:
+    copies: RowCopies | Array | None = row_copies(by_rows, indptr, (ranks, starts), order, sizes)
+    if isinstance(copies, RowCopies):
+        stored_columns = copies.elements(columns) if by_rows.stores_column else None
+    else:
+        filled = fill(by_rows, indptr, columns, (ranks, starts), order, longest, sizes)
+        if filled is None:
+            return None
+        copies, stored_columns = read_only(filled[0]), filled[1]
+    if by_rows.stores_column and stored_columns is not None:
         stored = axes[rule.axes[-1].name]
         axes[stored.axis.name] = StoredAxis(stored.axis, stored.count, stored.indptr, read_only(stored_columns))
-    return StoredPart(rule, axes, read_only(source), tuple(coordinates), in_runs=by_rows.lanes <= 1)
+    return StoredPart(rule, axes, sizes[-1], tuple(coordinates), copies)
 
 
 def _rows_in_order(by_rows: ByRows, last: LastNonzeros, dtype: Any) -> tuple[list[Array], Array | None]:
@@ -513,7 +538,7 @@ def _by_nonzeros(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence
     are_apart = any(axis.kind == "compressed" and axes[axis.name].count == size for axis in rule.axes)
     if not slots.store(None if size == len(coordinates[0]) else taken.position, source, not are_apart):
         return None
-    return StoredPart(rule, axes, read_only(source), tuple(coordinates))
+    return StoredPart(rule, axes, len(source), tuple(coordinates), read_only(source))
 
 
 def _stored(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart:
@@ -552,7 +577,7 @@ def _stored(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Arra
         one, other = (_described(int(each), coordinates) for each in (taken.position[at], source[slots[at]]))
         message = f"rule {rule.name!r} gives the position of nonzero {one} to another one, too: {other}"
         raise ArgumentError.of("sparse/bijection", message, "add a key in which they differ, such as the place")
-    return StoredPart(rule, axes, read_only(source), tuple(coordinates))
+    return StoredPart(rule, axes, len(source), tuple(coordinates), read_only(source))
 
 
 def _described(position: int, coordinates: Sequence[Array]) -> str:

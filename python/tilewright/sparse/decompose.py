@@ -91,8 +91,8 @@ class DecomposedProgram:
             hint = "give a list with one array for each rule, in their order: converted.convert_values(values)"
             raise ArgumentError.of("sparse/values", message, hint)
         for part, elements in zip(converted.parts, stored, strict=True):
-            if (count := math.prod(np.shape(elements))) != len(part.source):
-                message = f"{count} elements for rule {part.rule.name!r}, which stores {len(part.source)}"
+            if (count := math.prod(np.shape(elements))) != part.size:
+                message = f"{count} elements for rule {part.rule.name!r}, which stores {part.size}"
                 raise ArgumentError.of("sparse/values", message, "give them as converted.convert_values does")
 
     def _check_structure(self, converted: ConvertedStructure) -> None:
@@ -556,7 +556,7 @@ class Format:
                 assert stored is not None
             else:
                 along = list(range(len(self.rule.axes)))
-                stored = np.zeros(len(part.source), dtype)
+                stored = np.zeros(part.size, dtype)
                 stored[~is_padding] = part.coordinates[d][part.source[~is_padding]]
             if self._covers_all(d):
                 stored = np.where(is_padding, np.asarray(-1 if self._is_mark(d) else 0, dtype), stored.astype(dtype))

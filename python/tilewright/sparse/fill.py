@@ -5,8 +5,8 @@ CSR, ELL, padded CSR, SELL. The first axis may also be compressed, with a key th
 by at most 1 from one nonzero of a row to the next: DCSR, COO, and buckets of hyb, whose long rows are cut. The position
 of a nonzero is then a formula of its row, its place and tables of rows.
 
-Most rules store rows one after another, or the rows of a group as lanes (SELL). Their elements are written in the order
-of memory, padding too, in vectors. Others are stored nonzero by nonzero into arrays of padding.
+Most rules store rows one after another, or the rows of a group as lanes (SELL). Their elements are copied in the order
+of memory (:mod:`tilewright.sparse.row_copies`). Others are stored nonzero by nonzero into arrays of padding, here.
 """
 
 from __future__ import annotations
@@ -363,19 +363,8 @@ def fill(
     ranks, starts = tables
     dtype, size = columns.dtype, sizes[-1]
     offsets = [np.asarray(each, dtype) for each in starts] + [np.zeros(1, dtype)] * (MOST_VARIED - len(starts))
-    taken = len(indptr) - 1 if rows is None else len(rows)
-    lanes, stores_column = by_rows.lanes, by_rows.stores_column
-    # Lanes behind the last element are numbered, too.
-    if lanes and not ranks and by_rows.visits(rows) and size <= largest(dtype) - 2 * MOST_LANES:
-        groups = taken if by_rows.has_positions else -(-taken // lanes)
-        if by_rows.is_cut or groups == sizes[0]:
-            source, stored = np.empty(size, dtype), np.empty(size if stores_column else 0, dtype)
-            kernel = _kernel_of(_filling_groups, by_rows, lanes, name_of(dtype), rows is not None)
-            order = np.zeros(0, dtype) if rows is None else rows
-            kernel(indptr, columns, order, *offsets, groups, source, stored)
-            return source, stored
-    source, stored = np.full(size, -1, dtype), np.zeros(size if stores_column else 0, dtype)
-    kernel = _kernel_of(_filling, by_rows, len(ranks), name_of(dtype), rows is not None)
+    source, stored = np.full(size, -1, dtype), np.zeros(size if by_rows.stores_column else 0, dtype)
+    kernel = kernel_of(_filling, by_rows, len(ranks), name_of(dtype), rows is not None)
     kernel(indptr, columns, *_of_rows(ranks, rows, dtype), longest, *offsets, source, stored)
     total = int(indptr[-1]) if rows is None else int((indptr[rows + 1] - indptr[rows]).sum(dtype="int64"))
     return (source, stored) if np.count_nonzero(source >= 0) == total else None
@@ -411,7 +400,7 @@ def count(
     if not in_groups or by_rows.room < taken.most:
         found = np.array([0, -1])
         program, number = (_counting_groups, by_rows.lanes) if in_groups else (_counting, len(ranks))
-        kernel = _kernel_of(program, by_rows, number, name_of(dtype), rows is not None)
+        kernel = kernel_of(program, by_rows, number, name_of(dtype), rows is not None)
         order, table = _of_rows(ranks, rows, dtype)
         given = (indptr, order) if in_groups else (indptr, columns, order, table)
         kernel(*given, longest, first, lengths, found)
@@ -449,28 +438,29 @@ def _of_rows(ranks: list[Array], rows: Array | None, dtype: Any) -> list[Array]:
 _kernels: dict[Any, Kernel] = {}
 
 
-def _kernel_of(program: Any, by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> Kernel:
-    known = by_rows.kernels.get((program, num_ranks, dtype, is_ordered))
+def kernel_of(program: Any, by_rows: ByRows, *given: Any) -> Kernel:
+    """Return the kernel of a program that is made for a rule, and from further arguments that can be hashed."""
+    known = by_rows.kernels.get((program, given))
     if known is not None:
         return known
     kinds, own = tuple(axis.kind for axis in by_rows.rule.axes), made_of(by_rows.rule.index_map)
-    key: Any = (program, own, kinds, by_rows.inner_extents(), num_ranks, dtype, is_ordered)
+    key: Any = (program, own, kinds, by_rows.inner_extents(), given)
     made = None
     if own is by_rows.rule.index_map:
-        made = program(by_rows, num_ranks, dtype, is_ordered)
+        made = program(by_rows, *given)
         key = _core.structural_hash(made)
     if key not in _kernels:
-        _kernels[key] = compiled(made or program(by_rows, num_ranks, dtype, is_ordered))
-    by_rows.kernels[program, num_ranks, dtype, is_ordered] = _kernels[key]
+        _kernels[key] = compiled(made or program(by_rows, *given))
+    by_rows.kernels[program, given] = _kernels[key]
     return _kernels[key]
 
 
-def _row_of(is_ordered: bool) -> Callable[[Any, Any], Any]:
+def row_of_order(is_ordered: bool) -> Callable[[Any, Any], Any]:
     """The row that is number r of those from which nonzeros are taken."""
     return (lambda order, r: order[r]) if is_ordered else (lambda order, r: r)
 
 
-def _visited(is_ordered: bool) -> Callable[[Any, Any], Any]:
+def visited_rows(is_ordered: bool) -> Callable[[Any, Any], Any]:
     """How many rows are visited, by the size of their list and that of the offsets."""
     return (lambda taken, ends: taken) if is_ordered else (lambda taken, ends: ends - 1)
 
@@ -484,7 +474,7 @@ def _nonzero(facts: Sequence[Any], row: Any, r: Any, ranks: Any, num_ranks: int)
 
 def _filling(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
     """The program that stores where each element comes from."""
-    stores_column, row_of = by_rows.stores_column, _row_of(is_ordered)
+    stores_column, row_of = by_rows.stores_column, row_of_order(is_ordered)
 
     def first_key(facts: Sequence[Any], row: Any, r: Any, ranks: Any) -> Any:
         """The key of the first nonzero of a row along an axis that cuts rows."""
@@ -545,107 +535,6 @@ def _filling(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> i
     return fill_rows
 
 
-def _filling_groups(by_rows: ByRows, lanes: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
-    """The program that stores the elements of rules whose rows are lanes of groups (:attr:`ByRows.lanes`)."""
-    stores_column, is_cut, row_of = by_rows.stores_column, by_rows.is_cut, _row_of(is_ordered)
-    axes, visited_of = by_rows.rule.axes[1:], _visited(is_ordered)
-
-    def begin_of(group: Any, starts: Any) -> Any:
-        """The first element of a group."""
-        at, varied = starts[0][group] if is_cut else group, 0
-        for axis in axes:
-            if axis.kind == "dense":
-                at = at * axis.extent
-            else:
-                at, varied = starts[varied][at], varied + 1
-        return at
-
-    @T.prim_func
-    def fill_groups(
-        indptr: T.handle,
-        indices: T.handle,
-        order: T.handle,
-        starts: T.handle,
-        more_starts: T.handle,
-        groups: T.int32,
-        source: T.handle,
-        columns: T.handle,
-    ) -> None:
-        ends, nnz, slots = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
-        parents, more_parents, stored = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
-        taken = T.int32(is_size_var=True)
-        P = T.match_buffer(indptr, (ends,), dtype)
-        J = T.match_buffer(indices, (nnz,), dtype)
-        Q = T.match_buffer(order, (taken,), dtype)
-        S0 = T.match_buffer(starts, (parents,), dtype)
-        S1 = T.match_buffer(more_starts, (more_parents,), dtype)
-        source_of = T.match_buffer(source, (slots,), dtype)
-        column_of = T.match_buffer(columns, (stored,), dtype)
-        for g in T.parallel(groups):
-            base = begin_of(g, (S0, S1))
-            count = begin_of(g + 1, (S0, S1)) - base
-            if lanes == 1:
-                begin = P[row_of(Q, g)]
-                length = P[row_of(Q, g) + 1] - begin
-                # Most rows are one vector, and the start of a loop takes longer than it.
-                for e in T.vectorized(LANES):
-                    if e < count:
-                        source_of[base + e] = T.Select(e < length, begin + e, -1)
-                        if stores_column:
-                            column_of[base + e] = T.if_then_else(e < length, J[begin + e], 0)
-                if count > LANES:
-                    for v in range(T.ceildiv(count, LANES) - 1):
-                        for e in T.vectorized(LANES):
-                            if (v + 1) * LANES + e < count:
-                                source_of[base + (v + 1) * LANES + e] = T.Select(
-                                    (v + 1) * LANES + e < length, begin + (v + 1) * LANES + e, -1
-                                )
-                                if stores_column:
-                                    column_of[base + (v + 1) * LANES + e] = T.if_then_else(
-                                        (v + 1) * LANES + e < length, J[begin + (v + 1) * LANES + e], 0
-                                    )
-            else:
-                with T.block("group"):  # in which each thread has its own buffers
-                    vg = T.axis.spatial(groups, g)
-                    begins = T.alloc_buffer((lanes,), dtype, scope="local")
-                    lengths = T.alloc_buffer((lanes,), dtype, scope="local")
-                    full = T.alloc_buffer((1,), dtype, scope="local")
-                    if vg * lanes + lanes <= visited_of(taken, ends):
-                        for e in T.vectorized(lanes):
-                            begins[e] = P[row_of(Q, vg * lanes + e)]
-                            lengths[e] = P[row_of(Q, vg * lanes + e) + 1] - begins[e]
-                    else:
-                        for e in T.vectorized(lanes):
-                            begins[e] = T.if_then_else(
-                                vg * lanes + e < visited_of(taken, ends), P[row_of(Q, vg * lanes + e)], 0
-                            )
-                            lengths[e] = T.if_then_else(
-                                vg * lanes + e < visited_of(taken, ends),
-                                P[row_of(Q, vg * lanes + e) + 1] - P[row_of(Q, vg * lanes + e)],
-                                0,
-                            )
-                    # Places that no row pads are loaded without a mask: scalar loads are faster than a gather.
-                    full[0] = lengths[0]
-                    for e in range(lanes - 1):
-                        full[0] = T.min(full[0], lengths[e + 1])
-                    for p in range(full[0]):
-                        for e in T.vectorized(lanes):
-                            source_of[base + p * lanes + e] = begins[e] + p
-                            if stores_column:
-                                column_of[base + p * lanes + e] = J[begins[e] + p]
-                    for p in range(count // lanes - full[0]):
-                        for e in T.vectorized(lanes):
-                            source_of[base + (full[0] + p) * lanes + e] = T.Select(
-                                full[0] + p < lengths[e], begins[e] + full[0] + p, -1
-                            )
-                            if stores_column:
-                                column_of[base + (full[0] + p) * lanes + e] = T.if_then_else(
-                                    full[0] + p < lengths[e], J[begins[e] + full[0] + p], 0
-                                )
-
-    return fill_groups
-
-
 def _keys(by_rows: ByRows, facts: Sequence[Any], row: Any, r: Any, ranks: Any, num_ranks: int) -> list[Any]:
     """The keys of a nonzero of a row, number `r` of those that are visited."""
     entries = by_rows.rule.index_map(_nonzero(facts, row, r, ranks, num_ranks))  # type: ignore[arg-type]
@@ -674,7 +563,7 @@ def _looked_at(by_rows: ByRows, keys: Sequence[Any], r: Any, end_of_first: Any, 
 def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
     """The program that computes the extent below each parent of the varied axis, by the last nonzero of each row, and
     how many positions each row has along an axis that cuts rows. It notes whether a key is out of range."""
-    row_of, axes = _row_of(is_ordered), by_rows.rule.axes
+    row_of, axes = row_of_order(is_ordered), by_rows.rule.axes
     is_varied = any(axis.kind == "varied" for axis in axes)
 
     def keys(facts: Sequence[Any], row: Any, r: Any, ranks: Any) -> list[Any]:
@@ -729,7 +618,7 @@ def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> 
 def _counting_groups(by_rows: ByRows, lanes: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
     """The program of :func:`_counting` for rules whose groups of rows are the parents of the varied axis
     (:attr:`ByRows.counts_groups`): vectors of rows."""
-    row_of, visited_of = _row_of(is_ordered), _visited(is_ordered)
+    row_of, visited_of = row_of_order(is_ordered), visited_rows(is_ordered)
     is_varied = any(axis.kind == "varied" for axis in by_rows.rule.axes)
     size = LANES if lanes == 1 else lanes
 

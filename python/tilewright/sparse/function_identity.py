@@ -6,6 +6,9 @@ import functools
 from types import CodeType, FunctionType
 from typing import Any
 
+#: types of values that are what they look like, which most are
+PLAIN = frozenset((int, str, float, bool, type(None)))
+
 
 def made_of(function: Any) -> Any:
     """Return the code of a function, and the values that it refers to: equal for functions that compute the same. A
@@ -13,14 +16,15 @@ def made_of(function: Any) -> Any:
     if not isinstance(function, FunctionType):  # methods and other callables may depend on what they are bound to
         return function
     code, globals_of = function.__code__, function.__globals__
-    used = tuple(name for name in _names_in(code) if name in globals_of)
+    used = tuple([name for name in _names_in(code) if name in globals_of])
     keywords = function.__kwdefaults__ or {}
     values = [cell.cell_contents for cell in function.__closure__ or ()]
     values += [globals_of[name] for name in used]
     values += [*keywords.values(), *(function.__defaults__ or ())]
-    if not all(isinstance(value, int | str | float | None) for value in values):
+    types = tuple(map(type, values))
+    if not PLAIN.issuperset(types) and not all(isinstance(value, int | str | float | None) for value in values):
         return function
-    return code, used, (*keywords,), tuple((type(value), value) for value in values)
+    return code, used, (*keywords,), types, tuple(values)
 
 
 @functools.lru_cache(maxsize=1024)

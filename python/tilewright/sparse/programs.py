@@ -181,14 +181,8 @@ def sddmm(columns: int, dtype: str = "float32", index_dtype: str = "int32") -> i
     return sddmm
 
 
-def gather(dtype: str = "float32", index_dtype: str = "int32", in_runs: bool = True) -> ir.PrimFunc:
-    """Return ``gather(values, source, stored)``: element source[i] of values, 0 where that is negative.
-
-    Args:
-        dtype: type of the values.
-        index_dtype: type of the sources.
-        in_runs: whether vectors are looked for whose elements are neighbors, as in formats that store rows.
-    """
+def gather(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
+    """Return ``gather(values, source, stored)``: element source[i] of values, 0 where that is negative."""
 
     lanes = 16
 
@@ -202,26 +196,20 @@ def gather(dtype: str = "float32", index_dtype: str = "int32", in_runs: bool = T
         for c in T.parallel(T.ceildiv(size, lanes)):
             with T.block("gather"):
                 vc = T.axis.spatial(T.ceildiv(size, lanes), c)
-                # Whether the loads of a vector need a condition: 0 if a vector load takes all of them at once, or if
-                # none of them is padding.
+                # 0 if all elements of a vector are neighbors, which one vector load takes at once.
                 special = T.alloc_buffer((1,), index_dtype, scope="local")
                 special[0] = T.Cast(index_dtype, 1)
-                if in_runs:
-                    if (
-                        vc * lanes + lanes <= size
-                        and Q[vc * lanes + lanes - 1] - Q[vc * lanes] == lanes - 1
-                        and Q[vc * lanes] >= 0
-                    ):
-                        special[0] = T.Cast(index_dtype, 0)
-                        for e in range(lanes):
-                            special[0] = special[0] | (Q[vc * lanes + e] - Q[vc * lanes] - e)
-                elif vc * lanes + lanes <= size and (Q[vc * lanes] | Q[vc * lanes + lanes - 1]) >= 0:
+                if (
+                    vc * lanes + lanes <= size
+                    and Q[vc * lanes + lanes - 1] - Q[vc * lanes] == lanes - 1
+                    and Q[vc * lanes] >= 0
+                ):
                     special[0] = T.Cast(index_dtype, 0)
                     for e in range(lanes):
-                        special[0] = special[0] | T.min(Q[vc * lanes + e], 0)
+                        special[0] = special[0] | (Q[vc * lanes + e] - Q[vc * lanes] - e)
                 if special[0] == 0:
                     for e in T.vectorized(lanes):
-                        S[vc * lanes + e] = V[Q[vc * lanes] + e if in_runs else Q[vc * lanes + e]]
+                        S[vc * lanes + e] = V[Q[vc * lanes] + e]
                 elif count > 0:
                     # Loads without a condition take less time than those that skip padding.
                     for e in T.vectorized(lanes):
@@ -240,7 +228,7 @@ def gather(dtype: str = "float32", index_dtype: str = "int32", in_runs: bool = T
 def repeat(dtype: str = "int32") -> ir.PrimFunc:
     """Return ``repeat(values, offsets, repeated)``: values[i] from offsets[i] to before offsets[i + 1]."""
 
-    lanes = 16
+    lanes, of_task = 16, 512
 
     @T.prim_func
     def repeat(values: T.handle, offsets: T.handle, repeated: T.handle) -> None:
@@ -248,17 +236,19 @@ def repeat(dtype: str = "int32") -> ir.PrimFunc:
         V = T.match_buffer(values, (count,), dtype)
         P = T.match_buffer(offsets, (count + 1,), dtype)
         S = T.match_buffer(repeated, (size,), dtype)
-        for i in T.parallel(count):
-            begin = P[i]
-            number = P[i + 1] - begin
-            # Few are more than a vector, and the start of a loop takes longer than it.
-            for e in T.vectorized(lanes):
-                if e < number:
-                    S[begin + e] = V[i]
-            if number > lanes:
-                for v in range(T.ceildiv(number, lanes) - 1):
-                    for e in T.vectorized(lanes):
-                        if (v + 1) * lanes + e < number:
-                            S[begin + (v + 1) * lanes + e] = V[i]
+        for c in T.parallel(T.ceildiv(count, of_task)):
+            end = P[T.min((c + 1) * of_task, count)]
+            for r in range(T.min(count - c * of_task, of_task)):
+                begin = P[c * of_task + r]
+                number = P[c * of_task + r + 1] - begin
+                # Whole vectors within what a task stores: what is behind the last one is stored again.
+                for v in range(T.ceildiv(number, lanes)):
+                    if begin + (v + 1) * lanes <= end:
+                        for e in T.vectorized(lanes):
+                            S[begin + v * lanes + e] = V[c * of_task + r]
+                    else:
+                        for e in T.vectorized(lanes):
+                            if v * lanes + e < number:
+                                S[begin + v * lanes + e] = V[c * of_task + r]
 
     return repeat

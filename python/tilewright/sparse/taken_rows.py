@@ -23,6 +23,7 @@ from tilewright.sparse.format_rule import (
     Rows,
     unknown_fact,
 )
+from tilewright.sparse.function_identity import made_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -164,7 +165,7 @@ class TakenRows:
 def rows_by_length(indptr: Array, keys: Array, count: int) -> tuple[Array, Array]:
     """Sort rows by keys of their lengths, which are less than `count`; return offsets and rows."""
     offsets, rows = np.empty(count + 1, indptr.dtype), np.empty(len(indptr) - 1, indptr.dtype)
-    _core.sort_by_length(indptr, keys.astype("int32"), offsets, rows)
+    _core.sort_by_length(indptr, keys.astype("int32", copy=False), offsets, rows)
     return offsets, rows
 
 
@@ -218,32 +219,64 @@ def rows_of_rules(rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros) -> 
     return taken if np.array_equal(times, every.of_all > 0) else None
 
 
+#: by what conditions of rules are made of: which rule selects the rows of each length, SEVERAL where more do, their
+#: number where none does; None where a condition uses more than lengths
+_owners_of: dict[Any, Array | None] = {}
+MOST_KNOWN = 256
+SEVERAL = -1
+
+
+def _owners_of_lengths(
+    rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros, longest: int, always: dict[int, bool]
+) -> Array | None:
+    """Return which rule selects the rows of each length up to the longest one. Conditions are evaluated once for rules
+    that are equal, whatever the longest length is."""
+    conditions = {id(each): each for rule in rules for each in rule.conditions}
+    own = {number: made_of(each) for number, each in conditions.items()}
+    if any(own[number] is each for number, each in conditions.items()):
+        return _evaluated_owners(rules, nonzeros, longest + 1, always)
+    key = (nonzeros.shape, *(tuple([own[id(each)] for each in rule.conditions]) for rule in rules))
+    known = _owners_of.get(key, ())
+    if known is not None and len(known) <= longest:
+        if len(_owners_of) >= MOST_KNOWN:
+            _owners_of.clear()
+        known = _owners_of[key] = _evaluated_owners(rules, nonzeros, 2 << longest.bit_length(), always)
+    return None if known is None else known[: longest + 1]
+
+
+def _evaluated_owners(
+    rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros, count: int, always: dict[int, bool]
+) -> Array | None:
+    lengths = np.arange(count)
+    owners = np.full(count, len(rules), "int32")
+    facts = functools.partial(_LengthFacts, nonzeros.shape)
+    for number, rule in enumerate(rules):
+        left = _left(rule, nonzeros, facts, lengths, always)
+        if left is None:
+            return None
+        own = left > 0
+        owners[own] = np.where(owners[own] == len(rules), number, SEVERAL)
+    return owners
+
+
 def _rows_by_conditions_on_lengths(
     rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros, every: TakenRows, always: dict[int, bool]
 ) -> list[TakenRows] | None:
     """:func:`rows_of_rules` by a table of lengths; None if a condition uses more, or two rules select one length."""
     if every.longest > len(every.of_all) + 1024:
         return None
-    lengths = np.arange(every.longest + 1)
-    owners, most, selected = np.full(len(lengths), len(rules)), [], 0
-    facts = functools.partial(_LengthFacts, nonzeros.shape)
-    for number, rule in enumerate(rules):
-        left = _left(rule, nonzeros, facts, lengths, always)
-        if left is None:
-            return None
-        own = left.nonzero()[0]
-        owners[own] = number
-        selected += len(own)
-        most.append(int(left[own[-1]]) if len(own) else 0)
-    if np.count_nonzero(owners < len(rules)) != selected:
+    owners = _owners_of_lengths(rules, nonzeros, every.longest, always)
+    if owners is None or owners.min() == SEVERAL:
         return None
+    most = np.zeros(len(rules) + 1, "int64")
+    most[owners] = np.arange(len(owners))  # the last one of each stays
     offsets, order = rows_by_length(every.indptr, owners, len(rules) + 1)
     *begins, end, _ = ends = offsets.tolist()
-    if every.of_all[order[end:]].any():
+    if end < len(order) and every.of_all[order[end:]].any():
         return None
     return [
         every.with_lengths_up_to(length, order[first:last], last - first == end)
-        for first, last, length in zip(begins, ends[1:], most, strict=False)
+        for first, last, length in zip(begins, ends[1:], most.tolist(), strict=False)
     ]
 
 

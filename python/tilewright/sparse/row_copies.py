@@ -1,0 +1,219 @@
+"""Elements of formats whose rows are stored one after another, or as lanes of groups that are. They are copied by rows,
+in the order of memory, padding too, in vectors.
+
+Nobody needs to know then where each stored element comes from: rows say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright import ir
+from tilewright.script import tir as T
+from tilewright.sparse.fill import LANES, MOST_LANES, MOST_VARIED, ByRows, kernel_of, row_of_order, visited_rows
+from tilewright.sparse.structure import largest, name_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+#: rows, or groups of them, that a task copies
+OF_TASK = 512
+#: in place of a data type of elements: their numbers are stored
+NUMBERS = ""
+
+
+class RowCopies:
+    """How the elements of a part are copied.
+
+    Attributes:
+        size: how many elements are stored.
+    """
+
+    def __init__(
+        self, by_rows: ByRows, indptr: Array, order: Array | None, offsets: list[Array], groups: int, size: int
+    ) -> None:
+        self._by_rows, self._groups, self.size = by_rows, groups, size
+        self._is_ordered = order is not None
+        self._rows = (indptr, np.zeros(0, indptr.dtype) if order is None else order, *offsets)
+
+    def elements(self, of_nonzeros: Array) -> Array:
+        """Return the stored elements: those of nonzeros, and 0 for padding."""
+        return self._copied(of_nonzeros, name_of(of_nonzeros.dtype))
+
+    def numbers(self) -> Array:
+        """Return the number of the nonzero that each stored element is, -1 for padding."""
+        return self._copied(np.zeros(0, self._rows[0].dtype), NUMBERS)
+
+    def _copied(self, of_nonzeros: Array, dtype: str) -> Array:
+        stored = np.empty(self.size, of_nonzeros.dtype)
+        program = _copying_rows if self._by_rows.lanes == 1 else _copying_lanes
+        kernel = kernel_of(program, self._by_rows, name_of(self._rows[0].dtype), self._is_ordered, dtype)
+        kernel(*self._rows, self._groups, of_nonzeros, stored)
+        return stored
+
+
+def row_copies(
+    by_rows: ByRows, indptr: Array, tables: tuple[list[Array], list[Array]], rows: Array | None, sizes: tuple[int, ...]
+) -> RowCopies | None:
+    """Return how the elements of a rule are copied; None where they are not in the order of rows.
+
+    Args:
+        by_rows, indptr, tables, rows, sizes: as those of :func:`tilewright.sparse.fill.fill`.
+    """
+    ranks, starts = tables
+    dtype, size = indptr.dtype, sizes[-1]
+    lanes, taken = by_rows.lanes, len(indptr) - 1 if rows is None else len(rows)
+    # Vectors end behind the last element.
+    if not lanes or ranks or not by_rows.visits(rows) or size > largest(dtype) - 2 * MOST_LANES:
+        return None
+    groups = taken if by_rows.has_positions else -(-taken // lanes)
+    if not by_rows.is_cut and groups != sizes[0]:
+        return None
+    offsets = [np.asarray(each, dtype) for each in starts] + [np.zeros(1, dtype)] * (MOST_VARIED - len(starts))
+    return RowCopies(by_rows, indptr, rows, offsets, groups, size)
+
+
+def _begin_of(by_rows: ByRows) -> Callable[[Any, Any], Any]:
+    """The first element of a group."""
+
+    def begin_of(group: Any, starts: Any) -> Any:
+        at, varied = starts[0][group] if by_rows.is_cut else group, 0
+        for axis in by_rows.rule.axes[1:]:
+            if axis.kind == "dense":
+                at = at * axis.extent
+            else:
+                at, varied = starts[varied][at], varied + 1
+        return at
+
+    return begin_of
+
+
+def _copying_rows(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: str) -> ir.PrimFunc:
+    """The program for rows one after another.
+
+    A task stores whole vectors: what is behind the end of a row is stored again, with the next row. Only those that
+    would reach into the elements of the next task have masks, whose stores take some processors a dozen cycles.
+    """
+    row_of, begin_of, dtype = row_of_order(is_ordered), _begin_of(by_rows), element or index_dtype
+
+    @T.prim_func
+    def copy_rows(
+        indptr: T.handle,
+        order: T.handle,
+        starts: T.handle,
+        more_starts: T.handle,
+        groups: T.int32,
+        elements: T.handle,
+        stored: T.handle,
+    ) -> None:
+        ends, nnz, slots = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        parents, more_parents = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        taken = T.int32(is_size_var=True)
+        P = T.match_buffer(indptr, (ends,), index_dtype)
+        Q = T.match_buffer(order, (taken,), index_dtype)
+        S0 = T.match_buffer(starts, (parents,), index_dtype)
+        S1 = T.match_buffer(more_starts, (more_parents,), index_dtype)
+        X = T.match_buffer(elements, (nnz,), dtype)
+        Y = T.match_buffer(stored, (slots,), dtype)
+        for c in T.parallel(T.ceildiv(groups, OF_TASK)):
+            end = begin_of(T.min((c + 1) * OF_TASK, groups), (S0, S1))
+            for r in range(T.min(groups - c * OF_TASK, OF_TASK)):
+                base = begin_of(c * OF_TASK + r, (S0, S1))
+                count = begin_of(c * OF_TASK + r + 1, (S0, S1)) - base
+                begin = P[row_of(Q, c * OF_TASK + r)]
+                length = P[row_of(Q, c * OF_TASK + r) + 1] - begin
+                # Most rows are one vector: a loop starts once.
+                for v in range(T.ceildiv(count, LANES)):
+                    if base + (v + 1) * LANES <= end and (element == NUMBERS or begin + (v + 1) * LANES <= nnz):
+                        for e in T.vectorized(LANES):
+                            if element == NUMBERS:
+                                Y[base + v * LANES + e] = T.Select(v * LANES + e < length, begin + v * LANES + e, -1)
+                            else:
+                                Y[base + v * LANES + e] = T.Select(
+                                    v * LANES + e < length, X[begin + v * LANES + e], T.Cast(dtype, 0)
+                                )
+                    else:
+                        for e in T.vectorized(LANES):
+                            if v * LANES + e < count:
+                                if element == NUMBERS:
+                                    Y[base + v * LANES + e] = T.Select(
+                                        v * LANES + e < length, begin + v * LANES + e, -1
+                                    )
+                                else:
+                                    Y[base + v * LANES + e] = T.if_then_else(
+                                        v * LANES + e < length, X[begin + v * LANES + e], T.Cast(dtype, 0)
+                                    )
+
+    return copy_rows
+
+
+def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: str) -> ir.PrimFunc:
+    """The program for rows that are lanes of groups (:attr:`ByRows.lanes`)."""
+    row_of, begin_of, dtype = row_of_order(is_ordered), _begin_of(by_rows), element or index_dtype
+    lanes, visited_of = by_rows.lanes, visited_rows(is_ordered)
+
+    @T.prim_func
+    def copy_lanes(
+        indptr: T.handle,
+        order: T.handle,
+        starts: T.handle,
+        more_starts: T.handle,
+        groups: T.int32,
+        elements: T.handle,
+        stored: T.handle,
+    ) -> None:
+        ends, nnz, slots = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        parents, more_parents = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        taken = T.int32(is_size_var=True)
+        P = T.match_buffer(indptr, (ends,), index_dtype)
+        Q = T.match_buffer(order, (taken,), index_dtype)
+        S0 = T.match_buffer(starts, (parents,), index_dtype)
+        S1 = T.match_buffer(more_starts, (more_parents,), index_dtype)
+        X = T.match_buffer(elements, (nnz,), dtype)
+        Y = T.match_buffer(stored, (slots,), dtype)
+        for g in T.parallel(groups):
+            base = begin_of(g, (S0, S1))
+            count = begin_of(g + 1, (S0, S1)) - base
+            with T.block("group"):  # in which each thread has its own buffers
+                vg = T.axis.spatial(groups, g)
+                begins = T.alloc_buffer((lanes,), index_dtype, scope="local")
+                lengths = T.alloc_buffer((lanes,), index_dtype, scope="local")
+                full = T.alloc_buffer((1,), index_dtype, scope="local")
+                if vg * lanes + lanes <= visited_of(taken, ends):
+                    for e in T.vectorized(lanes):
+                        begins[e] = P[row_of(Q, vg * lanes + e)]
+                        lengths[e] = P[row_of(Q, vg * lanes + e) + 1] - begins[e]
+                else:
+                    for e in T.vectorized(lanes):
+                        begins[e] = T.if_then_else(
+                            vg * lanes + e < visited_of(taken, ends), P[row_of(Q, vg * lanes + e)], 0
+                        )
+                        lengths[e] = T.if_then_else(
+                            vg * lanes + e < visited_of(taken, ends),
+                            P[row_of(Q, vg * lanes + e) + 1] - P[row_of(Q, vg * lanes + e)],
+                            0,
+                        )
+                # Places that no row pads are loaded without a mask: scalar loads are faster than a gather.
+                full[0] = lengths[0]
+                for e in range(lanes - 1):
+                    full[0] = T.min(full[0], lengths[e + 1])
+                for p in range(full[0]):
+                    for e in T.vectorized(lanes):
+                        Y[base + p * lanes + e] = begins[e] + p if element == NUMBERS else X[begins[e] + p]
+                for p in range(count // lanes - full[0]):
+                    for e in T.vectorized(lanes):
+                        if element == NUMBERS:
+                            Y[base + (full[0] + p) * lanes + e] = T.Select(
+                                full[0] + p < lengths[e], begins[e] + full[0] + p, -1
+                            )
+                        else:
+                            Y[base + (full[0] + p) * lanes + e] = T.if_then_else(
+                                full[0] + p < lengths[e], X[begins[e] + full[0] + p], T.Cast(dtype, 0)
+                            )
+
+    return copy_lanes
