@@ -3,17 +3,13 @@
 #include <unordered_set>
 
 #include "analysis/accesses.h"
-#include "analysis/memory_names.h"
 #include "ir/op.h"
-#include "ir/pointer_uses.h"
-#include "ir/traverse.h"
 
 namespace tilewright::analysis {
 namespace {
 
 /// Returns the memory of an access; null for a pointer to memory without a buffer.
-template <class Names>
-const NodeBase* memory_of(const Access& access, const Names& names) {
+const NodeBase* memory_of(const Access& access, const MemoryNames& names) {
   const NodeBase* data = nullptr;
   if (access.alias.defined()) {
     data = access.alias.get();
@@ -25,8 +21,11 @@ const NodeBase* memory_of(const Access& access, const Names& names) {
   return data ? names.memory(data) : nullptr;
 }
 
-template <class Names>
-bool changes_in(const Names& names, const Stmt& body, const Expr& value) {
+}  // namespace
+
+bool reads_memory(const Expr& value) { return effect_of(value) != Effect::kPure; }
+
+bool may_change(const MemoryNames& names, const Stmt& body, const Expr& value) {
   if (!reads_memory(value)) return false;
   std::unordered_set<const NodeBase*> read;
   for_each_access(value, Nested::kEnter, [&](const Access& access) { read.insert(memory_of(access, names)); });
@@ -38,29 +37,6 @@ bool changes_in(const Names& names, const Stmt& body, const Expr& value) {
   });
   return changes;
 }
-
-}  // namespace
-
-bool reads_memory(const Expr& value) { return effect_of(value) != Effect::kPure; }
-
-PointerNames::PointerNames(const Stmt& body) {
-  visit(body, [&](const Ref<LetStmt>& let, Visitor& walk) {
-    const Ref<Var> source = let->var.dtype().is_handle() ? pointer_in(let->value) : Ref<Var>();
-    if (source.defined()) sources_.emplace(let->var.get(), source.get());
-    walk.descend(let);
-  });
-}
-
-const NodeBase* PointerNames::memory(const NodeBase* data) const {
-  for (auto it = sources_.find(data); it != sources_.end(); it = sources_.find(data)) data = it->second;
-  return data;
-}
-
-bool may_change(const PointerNames& names, const Stmt& body, const Expr& value) {
-  return changes_in(names, body, value);
-}
-bool may_change(const Tree& tree, const Stmt& body, const Expr& value) {
-  return changes_in(MemoryNames::of(tree), body, value);
-}
+bool may_change(const Tree& tree, const Stmt& body, const Expr& value) { return may_change(tree.names(), body, value); }
 
 }  // namespace tilewright::analysis

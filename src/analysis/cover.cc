@@ -12,7 +12,7 @@
 #include "analysis/findings.h"
 #include "analysis/isolation.h"
 #include "analysis/kept_bounds.h"
-#include "analysis/known_twice.h"
+#include "analysis/two_names.h"
 #include "analysis/loop_digits.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
@@ -741,7 +741,7 @@ std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int 
   auto between = loops_between(tree, from, block);
   if (!between) return Obstacle{quoted(*realize.block) + " runs on a condition", {tree.stmt(block)}};
   if (auto obstacle = why_not_isolated(tree, block, from)) return obstacle;
-  if (auto obstacle = why_known_twice(tree, block)) return obstacle;
+  if (auto obstacle = why_two_names(tree, block)) return obstacle;
   if (BlockFacts::of(realize.block).role == BlockRole::kComplete) return std::nullopt;
   std::vector<const NodeBase*> drives_spatial, drives_reduction;
   for (size_t i : indices_of(realize.iter_values)) {

@@ -13,7 +13,7 @@
 #include "analysis/disjoint_rows.h"
 #include "analysis/findings.h"
 #include "analysis/free_vars.h"
-#include "analysis/known_twice.h"
+#include "analysis/two_names.h"
 #include "analysis/plain_store.h"
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
@@ -87,7 +87,7 @@ class Below {
         return Dependent{Conflict::kOtherBlock,
                          {quoted(tree_.block_at(at)) + " runs on a condition", {tree_.stmt(at)}}};
       }
-      if (auto twice = why_known_twice(tree_, at)) {
+      if (auto twice = why_two_names(tree_, at)) {
         return Dependent{Conflict::kOtherBlock, *std::move(twice)};
       }
       for (const Ref<BufferRegion>& read : binding_reads(tree_, at)) {

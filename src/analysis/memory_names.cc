@@ -1,28 +1,34 @@
 #include "analysis/memory_names.h"
 
 #include "ir/pointer_uses.h"
+#include "ir/traverse.h"
 
 namespace tilewright::analysis {
 
-MemoryNames::MemoryNames(const Tree& tree) {
-  for (int at = 0; at < tree.size(); ++at) {
-    if (tree[at].is_block) {
-      for (const Ref<MatchBufferRegion>& match : tree.block_at(at).match_buffers) {
-        sources_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
-      }
-    } else if (tree[at].node->kind == Kind::kLetStmt) {
-      const Stmt stmt = tree.stmt(at);
-      const LetStmt& let = *stmt.as<LetStmt>();
-      const Ref<Var> source = let.var.dtype().is_handle() ? pointer_in(let.value) : Ref<Var>();
-      if (!source.defined()) continue;
-      sources_.emplace_back(let.var.get(), source.get());
-      has_pointers_ = true;
-    }
+MemoryNames::MemoryNames(const Stmt& body) {
+  visit(
+      body,
+      [&](const Ref<Block>& block, Visitor& walk) {
+        add_views(*block);
+        walk.descend(block);
+      },
+      [&](const Ref<LetStmt>& let, Visitor& walk) {
+        add_pointer(*let);
+        walk.descend(let);
+      });
+}
+
+void MemoryNames::add_views(const Block& block) {
+  for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
+    sources_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
   }
 }
 
-const MemoryNames& MemoryNames::of(const Tree& tree) {
-  return tree.block_ref(0)->id.memo.get<MemoryNames>([&] { return MemoryNames(tree); });
+void MemoryNames::add_pointer(const LetStmt& let) {
+  const Ref<Var> source = let.var.dtype().is_handle() ? pointer_in(let.value) : Ref<Var>();
+  if (!source.defined()) return;
+  sources_.emplace_back(let.var.get(), source.get());
+  has_pointers_ = true;
 }
 
 const NodeBase* MemoryNames::memory(const NodeBase* data) const {

@@ -8,29 +8,31 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/tree.h"
+#include "ir/stmt.h"
 
 namespace tilewright::analysis {
 
-/// A fact of the root block.
-class MemoryNames : public Memo::Fact {
+class MemoryNames {
  public:
-  /// The data variables of views, and pointers, beside the data of their sources: outer ones first.
-  using Sources = std::vector<std::pair<const NodeBase*, const NodeBase*>>;
+  MemoryNames() = default;
+  /// All names that the statement gives.
+  explicit MemoryNames(const Stmt& body);
 
-  static const MemoryNames& of(const Tree& tree);
+  /// Adds names that are in the scope of those so far.
+  void add_views(const Block& block);
+  void add_pointer(const LetStmt& let);
 
   bool empty() const { return sources_.empty(); }
   /// Whether lets name pointers.
   bool has_pointers() const { return has_pointers_; }
-  const Sources& sources() const { return sources_; }
-  /// The data variable behind which the memory is known first.
+  /// The data variable behind which the memory is known first: two buffers with the same one may share elements.
   const NodeBase* memory(const NodeBase* data) const;
+  const NodeBase* memory(const Ref<Buffer>& buffer) const { return memory(buffer->data.get()); }
+  bool operator==(const MemoryNames&) const = default;
 
  private:
-  explicit MemoryNames(const Tree& tree);
-
-  Sources sources_;
+  /// Data variables of views, and pointers, with the data of their sources: outer ones first.
+  std::vector<std::pair<const NodeBase*, const NodeBase*>> sources_;
   bool has_pointers_ = false;
 };
 

@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "analysis/binding_reads.h"
-#include "analysis/memory_names.h"
 #include "analysis/unsettled.h"
 #include "ir/atomic_operation.h"
 #include "ir/op.h"
@@ -120,11 +119,9 @@ const NodeBase* unsettled_statement_in(const Tree& tree, int at) {
 
 const Scope& Scope::known(const Block& block, const Block* before) {
   return block.id.memo.get<Scope>([&] {
-    Memories views;
-    for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
-      views.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
-    }
-    return made(block, before, std::move(views));
+    MemoryNames names;
+    names.add_views(block);
+    return made(block, before, std::move(names));
   });
 }
 const Scope& Scope::of(const Block& block) { return known(block, nullptr); }
@@ -136,7 +133,7 @@ class Scope::InSight : public Memo::Fact {
   const Scope& of(const Tree& tree, int block) const {
     std::lock_guard lock(mutex_);
     std::unique_ptr<Scope>& scope = scopes_[block];
-    if (!scope) scope = std::make_unique<Scope>(made(tree.block_at(block), nullptr, MemoryNames::of(tree).sources()));
+    if (!scope) scope = std::make_unique<Scope>(made(tree.block_at(block), nullptr, tree.names()));
     return *scope;
   }
 
@@ -146,7 +143,7 @@ class Scope::InSight : public Memo::Fact {
 };
 
 const Scope& Scope::of(const Tree& tree, int block) {
-  bool has_names = MemoryNames::of(tree).has_pointers();
+  bool has_names = tree.names().has_pointers();
   for (int at = tree[block].scope; at != Tree::kNone; at = tree[at].scope) {
     has_names |= !tree.block_at(at).match_buffers.empty();
   }
@@ -154,7 +151,7 @@ const Scope& Scope::of(const Tree& tree, int block) {
   return tree.block_ref(0)->id.memo.get<InSight>([] { return InSight(); }).of(tree, block);
 }
 
-Scope Scope::made(const Block& block, const Block* before, Memories views) {
+Scope Scope::made(const Block& block, const Block* before, MemoryNames names) {
   Scope scope;
   const std::span<const Stmt> stmts = parts_of(block.body), old = before ? parts_of(before->body) : stmts.first(0);
   const size_t expected = std::max<size_t>(stmts.size(), 8);
@@ -163,9 +160,9 @@ Scope Scope::made(const Block& block, const Block* before, Memories views) {
   scope.users_.reserve(expected * 3);
   scope.ends_.reserve(stmts.size());
   scope.block_ = &block;
-  scope.views_ = std::move(views);
+  scope.names_ = std::move(names);
   const Scope* known = old.empty() ? nullptr : &of(*before);
-  if (known && (known->bare_ || known->views_ != scope.views_)) known = nullptr;
+  if (known && (known->bare_ || !(known->names_ == scope.names_))) known = nullptr;
   with_stack_for(block.body.depth(), [&] {
     size_t next = 0;
     for (size_t i = 0; i < stmts.size();) {
@@ -249,14 +246,6 @@ bool Scope::bare_statements_touch(const BlockRealize& child, bool also_reads) co
   };
   return any_of(taken, is_taken_from) ||
          any_of(writes, [&](const auto& region) { return is_in(bare_writes_, region) || is_in(bare_reads_, region); });
-}
-
-const NodeBase* Scope::memory(const Ref<Buffer>& buffer) const {
-  const NodeBase* data = buffer->data.get();
-  for (size_t i = views_.size(); i-- > 0;) {
-    if (views_[i].first == data) data = views_[i].second;
-  }
-  return data;
 }
 
 bool Scope::touches(const std::vector<Ref<BufferRegion>>& regions, const NodeBase* data) const {

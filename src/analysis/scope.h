@@ -63,15 +63,14 @@ class Scope : public Memo::Fact {
 
  private:
   class InSight;
-  using Memories = std::vector<std::pair<const NodeBase*, const NodeBase*>>;
   static const Scope& known(const Block& block, const Block* before);
-  static Scope made(const Block& block, const Block* before, Memories views);
+  static Scope made(const Block& block, const Block* before, MemoryNames names);
   /// Takes in what stands in the next statement of the body.
   void add(const Stmt& stmt);
   /// Takes in statements of another scope, from `first` to before `last`.
   void add(const Scope& other, size_t first, size_t last);
   /// The data variable of the buffer, or of what it is a view of.
-  const NodeBase* memory(const Ref<Buffer>& buffer) const;
+  const NodeBase* memory(const Ref<Buffer>& buffer) const { return names_.memory(buffer); }
   bool touches(const std::vector<Ref<BufferRegion>>& regions, const NodeBase* data) const;
   void note_bare_uses(const Stmt& body);
   /// The children that write, or read, the memory.
@@ -93,7 +92,7 @@ class Scope : public Memo::Fact {
     uint32_t children, uses;
   };
   std::vector<Ends> ends_;
-  Memories views_;  ///< data of a view and of its source
+  MemoryNames names_;
   const NodeBase* bare_ = nullptr;
   std::vector<const NodeBase*> bare_reads_, bare_writes_;  ///< data variables
   bool bare_unknown_ = false;                              ///< calls, which may use anything

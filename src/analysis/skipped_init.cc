@@ -218,7 +218,7 @@ struct Digits {
 
 class SkippedInitFinder {
  public:
-  explicit SkippedInitFinder(const Block* only) : only_(only), is_outside_(only != nullptr) {}
+  SkippedInitFinder(const Stmt& body, const Block* only) : only_(only), is_outside_(only != nullptr), names_(body) {}
 
   void walk(const Stmt& stmt) {
     if (found || !stmt.defined()) return;
@@ -295,7 +295,7 @@ class SkippedInitFinder {
   std::optional<SkippedInit> why_changed(const Sum& sum) const {
     if (sum.outside == stmts_.size()) return std::nullopt;
     const Stmt& changing = stmts_[sum.outside];
-    auto changes = [&](const Expr& e) { return may_change(changing, e); };
+    auto changes = [&](const Expr& e) { return may_change(names_, changing, e); };
     for (size_t i = sum.outside + 1; i < nest_.loops.size(); ++i) {
       const Loop& loop = nest_.loops[i];
       if (!changes(loop.min) && !changes(loop.extent)) continue;
@@ -641,7 +641,8 @@ class SkippedInitFinder {
   }
 
   const Block* only_;
-  bool is_outside_;                     ///< whether the walk is outside of `only_`
+  bool is_outside_;  ///< whether the walk is outside of `only_`
+  MemoryNames names_;
   LoopNest nest_;                       ///< around
   std::vector<Stmt> stmts_;             ///< the loops of `nest_`
   std::vector<size_t> inside_;          ///< per condition of `nest_`, the number of loops around it
@@ -652,7 +653,7 @@ class SkippedInitFinder {
 }  // namespace
 
 std::optional<SkippedInit> find_skipped_init(const Stmt& body, const Block* only) {
-  SkippedInitFinder finder(only);
+  SkippedInitFinder finder(body, only);
   finder.walk(body);
   return std::move(finder.found);
 }

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "analysis/binding_reads.h"
-#include "ir/pointer_uses.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 #include "support/inline_vector.h"
@@ -56,11 +55,12 @@ class TreeBuilder {
         tree_.blocks_.push_back(at);
         new_blocks_.push_back({tree_.block_at(at).id.value, at});
       }
-      note_views(at);
+      tree_.names_.add_views(tree_.block_at(at));
     } else if (entry.node->kind == Kind::kLetStmt) {
-      note_pointer(at);
+      tree_.names_.add_pointer(let_at(at));
     }
   }
+  const LetStmt& let_at(int at) const { return static_cast<const NodeOf<LetStmt>*>(tree_.entries_[at].node)->data; }
   bool binds_data(int at, int before) const {
     const BlockRealize& realize = *tree_.realize_at(at);
     if (before != kNone) {
@@ -69,19 +69,6 @@ class TreeBuilder {
       if (same && was.block->iter_vars == realize.block->iter_vars) return old(before).binds_data;
     }
     return analysis::binds_data(realize);
-  }
-  void note_views(int at) {
-    for (const Ref<MatchBufferRegion>& match : tree_.block_at(at).match_buffers) {
-      tree_.views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
-    }
-  }
-
-  void note_pointer(int at) {
-    const Stmt stmt = tree_.stmt(at);
-    const LetStmt& let = *stmt.as<LetStmt>();
-    const Ref<Var> source = let.var.dtype().is_handle() ? pointer_in(let.value) : Ref<Var>();
-    if (!source.defined()) return;
-    tree_.views_.emplace_back(let.var.get(), source.get());
   }
 
   /// Entries of the old tree in [first, end), some statements behind one another with all below them.
@@ -103,9 +90,9 @@ class TreeBuilder {
     };
     copy_positions(before_->blocks_, tree_.blocks_);
     copy_positions(before_->concurrent_loops_, tree_.concurrent_loops_);
-    for (int at = first; at < end && !before_->views_.empty(); ++at) {
-      if (old(at).is_block) note_views(at + shift);
-      if (old(at).node->kind == Kind::kLetStmt) note_pointer(at + shift);
+    for (int at = first; at < end && !before_->names_.empty(); ++at) {
+      if (old(at).is_block) tree_.names_.add_views(tree_.block_at(at + shift));
+      if (old(at).node->kind == Kind::kLetStmt) tree_.names_.add_pointer(let_at(at + shift));
     }
   }
 
@@ -241,14 +228,6 @@ int Tree::common_ancestor(std::span<const int> positions) const {
 int Tree::child_towards(int ancestor, int at) const {
   while (entries_[at].parent != ancestor) at = entries_[at].parent;
   return at;
-}
-
-const NodeBase* Tree::memory(const Ref<Buffer>& buffer) const {
-  const NodeBase* data = buffer->data.get();
-  for (size_t i = views_.size(); i-- > 0;) {  // a view of a view stands behind its source
-    if (views_[i].first == data) data = views_[i].second;
-  }
-  return data;
 }
 
 bool Tree::touches(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffer) const {

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "ir/stmt.h"
+#include "analysis/memory_names.h"
 
 namespace tilewright::analysis {
 
@@ -57,10 +57,10 @@ class Tree : public Memo::Fact {
   /// Blocks met first on the way down from `at` (not `at` itself), in order.
   std::vector<int> child_blocks(int at) const;
 
-  /// The data variable of the buffer, or of what it is a view of: two buffers with one share elements.
-  const NodeBase* memory(const Ref<Buffer>& buffer) const;
+  const MemoryNames& names() const { return names_; }
+  const NodeBase* memory(const Ref<Buffer>& buffer) const { return names_.memory(buffer); }
   bool same_memory(const Ref<Buffer>& a, const Ref<Buffer>& b) const {
-    return a->data == b->data || (!views_.empty() && memory(a) == memory(b));
+    return a->data == b->data || (!names_.empty() && memory(a) == memory(b));
   }
   /// Whether one of the regions is in the memory of the buffer.
   bool touches(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffer) const;
@@ -81,9 +81,9 @@ class Tree : public Memo::Fact {
   std::vector<Entry> entries_;
   std::vector<int> blocks_;
   std::vector<int> concurrent_loops_;
-  std::vector<std::pair<const NodeBase*, int>> loop_index_;         ///< sorted by variable
-  std::vector<std::pair<uint64_t, int>> block_index_;               ///< sorted by identity
-  std::vector<std::pair<const NodeBase*, const NodeBase*>> views_;  ///< data of a view and of its source, outer first
+  std::vector<std::pair<const NodeBase*, int>> loop_index_;  ///< sorted by variable
+  std::vector<std::pair<uint64_t, int>> block_index_;        ///< sorted by identity
+  MemoryNames names_;
 };
 
 }  // namespace tilewright::analysis

@@ -4,7 +4,7 @@
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
-#include "analysis/known_twice.h"
+#include "analysis/two_names.h"
 #include "arith/analyzer.h"
 #include "arith/fingerprint.h"
 #include "ir/build.h"
@@ -17,7 +17,7 @@ namespace tilewright::schedule {
 namespace {
 
 Status require_known_once(const Place& place, const char* code) {
-  const auto twice = analysis::why_known_twice(*place.tree, place.at);
+  const auto twice = analysis::why_two_names(*place.tree, place.at);
   if (!twice) return Ok{};
   return refuse(code, *twice, "let the block use one of these buffers alone");
 }

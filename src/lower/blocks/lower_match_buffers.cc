@@ -177,7 +177,7 @@ class Matcher {
                            "leave it out, or give a variable that takes the region's");
   }
 
-  analysis::PointerNames names_;
+  analysis::MemoryNames names_;
   std::unordered_set<NodeRef> defined_;
   arith::Analyzer analyzer_;
   VarMap values_;

@@ -22,7 +22,7 @@
 namespace tilewright::lower {
 
 PassResult bind_loop_bounds(const Ref<PrimFunc>& func, PassContext&) {
-  const analysis::PointerNames names(func->body);
+  const analysis::MemoryNames names(func->body);
   Stmt body = rewrite(func->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
     const bool is_pipeline = loop->annotations.has(kPipelineStage);
     auto is_bound = [&](const Expr& e) {

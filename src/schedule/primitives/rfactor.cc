@@ -62,7 +62,7 @@
 #include "analysis/block_facts.h"
 #include "analysis/isolation.h"
 #include "analysis/kept_bounds.h"
-#include "analysis/known_twice.h"
+#include "analysis/two_names.h"
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
@@ -101,7 +101,7 @@ Result<ReductionChain> find_chain(const Place& loop) {
                   {chain.block.node()}, "name loops of a block with T.init()");
   }
   if (chain.accumulates) {
-    if (auto obstacle = analysis::why_known_twice(tree, blocks[0])) {
+    if (auto obstacle = analysis::why_two_names(tree, blocks[0])) {
       return refuse("rfactor/P1", *obstacle, "let the block use one of these buffers alone");
     }
     if (auto obstacle = analysis::why_not_isolated(tree, blocks[0])) {

@@ -13,6 +13,6 @@ namespace tilewright::analysis {
 
 /// Returns why the order of the block's instances may matter beyond its facts: it writes through one view of a memory,
 /// and reads or writes through another one, which is not known to show other elements. Nothing if it does not.
-std::optional<Obstacle> why_known_twice(const Tree& tree, int block);
+std::optional<Obstacle> why_two_names(const Tree& tree, int block);
 
 }  // namespace tilewright::analysis

@@ -1,8 +1,7 @@
-#include "analysis/known_twice.h"
+#include "analysis/two_names.h"
 
 #include "analysis/accesses.h"
 #include "analysis/findings.h"
-#include "analysis/memory_names.h"
 #include "ir/build.h"
 #include "ir/regions.h"
 #include "support/ranges.h"
@@ -39,8 +38,8 @@ bool are_apart(const Ref<Buffer>& one, const Ref<Buffer>& other, const Tree& tre
 
 }  // namespace
 
-std::optional<Obstacle> why_known_twice(const Tree& tree, int block) {
-  if (MemoryNames::of(tree).empty()) return std::nullopt;
+std::optional<Obstacle> why_two_names(const Tree& tree, int block) {
+  if (tree.names().empty()) return std::nullopt;
   const Block& node = tree.block_at(block);
   for (const Ref<BufferRegion>& write : node.writes) {
     for (const auto* regions : {&node.reads, &node.writes}) {
