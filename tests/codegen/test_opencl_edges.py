@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
@@ -267,10 +268,20 @@ def main(x: T.handle, a: T.handle, b: T.handle):
     np.testing.assert_array_equal(both, want)
 
 
-def test_an_array_without_elements_has_any_strides():
+class Tensor(ctypes.Structure):
+    """DLTensor."""
+
+    _fields_ = [
+        *(("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32)),
+        *(("dtype", ctypes.c_uint8 * 4), ("shape", ctypes.POINTER(ctypes.c_int64))),
+        *(("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)),
+    ]
+
+
+def test_an_array_without_elements_has_any_strides(tmp_path):
     program = from_source("""
 @T.prim_func
-def main(x: T.handle, y: T.handle):
+def copy(x: T.handle, y: T.handle):
     n, s, t = T.int64(), T.int64(), T.int64()
     X = T.match_buffer(x, (n, 4), "float32", strides=(s, t))
     Y = T.match_buffer(y, (n, 4), "float32")
@@ -280,5 +291,9 @@ def main(x: T.handle, y: T.handle):
                 vb, vi = T.axis.remap("SS", [b, i])
                 Y[vb, vi] = X[vb, vi]
 """)
-    empty = np.lib.stride_tricks.as_strided(np.zeros(8, "float32")[4:], (0, 4), (16, -4))
-    tw.compile(program, target="opencl")(empty, np.zeros((0, 4), "float32"))
+    library = ctypes.CDLL(str(tw.compile(program, target="opencl").export(tmp_path).library))
+    library.copy_last_error.restype = ctypes.c_char_p
+    sizes = ctypes.c_int64 * 2
+    x, y = (Tensor(None, (1, 0), 2, (2, 32, 1, 0), sizes(0, 4), sizes(4, step), 0) for step in (-1, 1))
+    tensors = (ctypes.POINTER(Tensor) * 2)(ctypes.pointer(x), ctypes.pointer(y))
+    assert library.copy(None, tensors, None) == 0, library.copy_last_error()
