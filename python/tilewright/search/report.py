@@ -420,10 +420,11 @@ def has_parallel_loop(module: ir.Module) -> bool:
 def table(rows: list[Row], title: str, dtype: str) -> Any:
     """A rich table of these rows, with one number of threads; it fits into 80 columns."""
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
-    result = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
+    result = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD)
     share = [f"of {rows[0].roof}"] if rows[0].roof else []
     columns = ("time", rate_unit(dtype), "GB/s", *share)
     result.add_column("", no_wrap=True)
