@@ -43,7 +43,7 @@ Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_
       TW_RETURN_IF_ERROR(arguments->set_initial(index, bytes_of(nb::cast<nb::bytes>(item[4]))));
     }
     if (spec.role != ArgumentRole::kInput) {
-      Tolerance tolerance = tolerance_for(spec.dtype, spec.dtype, reduction_length);
+      Tolerance tolerance = tolerance_for(spec.dtype, nb::cast<DataType>(item[5]), reduction_length);
       TW_RETURN_IF_ERROR(arguments->set_tolerance(index, tolerance));
     }
     ++index;

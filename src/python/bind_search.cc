@@ -118,20 +118,23 @@ void bind_search(nb::module_& m) {
   });
   m.def(
       "allowance",
-      [](const nb::bytes& expected, DataType dtype, int64_t reduction_length) {
-        Allowance allowance = allowance_for(dtype, bytes_of(expected), tolerance_for(dtype, dtype, reduction_length));
+      [](const nb::bytes& expected, DataType dtype, int64_t reduction_length, std::optional<DataType> accumulated) {
+        const Tolerance tolerance = tolerance_for(dtype, accumulated.value_or(dtype), reduction_length);
+        const Allowance allowance = allowance_for(dtype, bytes_of(expected), tolerance);
         return nb::make_tuple(allowance.relative, allowance.absolute);
       },
-      "expected"_a, "dtype"_a, "reduction_length"_a,
-      "(relative, absolute): by how much an element may differ, relative to itself plus absolutely.");
+      "expected"_a, "dtype"_a, "reduction_length"_a, "accumulated"_a = nb::none(),
+      "(relative, absolute): by how much an element may differ, relative to itself plus absolutely. `accumulated` is "
+      "the data type of the sums; None: that of the result.");
   m.def(
       "compare_arrays",
       [](const std::string& name, const nb::bytes& expected, const nb::bytes& got, DataType dtype,
-         const std::vector<int64_t>& shape, int64_t reduction_length) {
-        Allowance allowance = allowance_for(dtype, bytes_of(expected), tolerance_for(dtype, dtype, reduction_length));
+         const std::vector<int64_t>& shape, int64_t reduction_length, std::optional<DataType> accumulated) {
+        const Tolerance tolerance = tolerance_for(dtype, accumulated.value_or(dtype), reduction_length);
+        const Allowance allowance = allowance_for(dtype, bytes_of(expected), tolerance);
         return check_result(name, dtype, shape, bytes_of(expected), bytes_of(got), allowance).message;
       },
-      "name"_a, "expected"_a, "got"_a, "dtype"_a, "shape"_a, "reduction_length"_a,
+      "name"_a, "expected"_a, "got"_a, "dtype"_a, "shape"_a, "reduction_length"_a, "accumulated"_a = nb::none(),
       "The first difference beyond the tolerance, or an empty string.");
 }
 

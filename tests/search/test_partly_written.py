@@ -114,7 +114,7 @@ def test_only_what_is_surely_written_in_full_is_said_to_be() -> None:
 def test_integers_that_are_left_alone_are_known_before_the_call(program: tw.ir.PrimFunc) -> None:
     """Nothing but their initial contents tells them from others, so these are given, and are not what is written."""
     expectations = Expectations(task_of(program), {}, 0)
-    (_, _, _, role, initial) = expectations.arguments()[1]
+    (_, _, _, role, initial, _) = expectations.arguments()[1]
     assert role == "inout" and initial == make_arrays(task_of(program), {}, 0)["Y"].tobytes()
     written = np.asarray([-1], "int32") if program is some_integers else np.zeros(1, "uint8")
     assert (np.frombuffer(initial, written.dtype) != written).any()

@@ -10,6 +10,7 @@ Three looks, each of about two seconds at most:
 from __future__ import annotations
 
 import contextlib
+import math
 import platform
 import time
 from collections.abc import Callable, Mapping
@@ -247,7 +248,7 @@ class ReferenceCheck:
     def _compare_all(
         self, task: Task, arrays: dict[str, Array], parameter: Parameter, want: Array, got: Array, where: str
     ) -> None:
-        problem = difference(parameter.name, parameter.dtype, want, got, task.reduction_length)
+        problem = difference(task, parameter, want, got)
         if problem:
             self._explain(
                 task,
@@ -304,9 +305,7 @@ class ReferenceCheck:
         if "float" in parameter.dtype:
             with contextlib.suppress(Error):
                 size = max([float(np.abs(known).max()), *self._sizes()])
-                if change.max() <= _MOST_FUSION * size and not difference(
-                    parameter.name, parameter.dtype, want, unfused(), task.reduction_length
-                ):
+                if change.max() <= _MOST_FUSION * size and not difference(task, parameter, want, unfused()):
                     more = _FUSIONS * change.max()
             if more == np.inf:
                 with contextlib.suppress(ResourceError, ScriptError):
@@ -342,10 +341,13 @@ class ReferenceCheck:
     ) -> None:
         want, have = (float(value), float(got[point])) if "float" in parameter.dtype else (value, got[point].item())
         # What is allowed depends on the size of all results, of which this one may be the smallest.
-        relative, absolute = _core.allowance(everything, parameter.dtype, self.task.reduction_length)
+        relative, absolute = _core.allowance(
+            everything, parameter.dtype, self.task.reduction_length, self.task.accumulation_dtype(parameter)
+        )
         if want == have or (want != want and have != have):  # NaN where NaN is right
             return
-        if abs(have - want) <= relative * abs(want) + absolute:
+        # An infinity is right only where it is equal.
+        if math.isfinite(want) and abs(have - want) <= relative * abs(want) + absolute:
             return
 
         def moved() -> Array:

@@ -69,6 +69,18 @@ def _unwritten(parameter: Parameter, generator: np.random.Generator) -> Array:
     return np.full(parameter.shape, bounds.min or bounds.max, dtype)
 
 
+def wrong_values(dtype: str, expected: Array) -> Array:
+    """Return contents for an output that differ from the expected ones everywhere, so that elements that a program does
+    not write are wrong: NaN, or the complement of the bits."""
+    if "float" in dtype and dtype != "float4_e2m1fn":
+        return np.where(np.isnan(expected), np.ones_like(expected), np.full_like(expected, np.nan))
+    if dtype == "bool":
+        return ~expected
+    bits = np.ascontiguousarray(expected).reshape(-1).view(np.uint8)
+    wrong: Array = (~bits).view(expected.dtype).reshape(expected.shape)
+    return wrong
+
+
 def given_array(name: str, value: Any) -> Array:
     """Return the argument for a parameter as an array.
 
@@ -159,11 +171,14 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
 
 
 def kernel_arguments(task: Task, initial: Mapping[str, Array]) -> list[tuple[Any, ...]]:
-    """Return the arguments of a kernel for the measuring pipeline: the role and the initial bytes of each array, then
-    of each scalar."""
+    """Return the arguments of a kernel for the measuring pipeline: the role, the initial bytes and the data type of the
+    sums of each array, then of each scalar."""
     return [
-        *((p.name, p.dtype, list(p.shape), _role(p), initial[p.name].tobytes()) for p in task.parameters),
-        *((name, dtype, [], "scalar", _bits(dtype, value)) for name, (dtype, value) in task.scalars.items()),
+        *(
+            (p.name, p.dtype, list(p.shape), _role(p), initial[p.name].tobytes(), task.accumulation_dtype(p))
+            for p in task.parameters
+        ),
+        *((name, dtype, [], "scalar", _bits(dtype, value), dtype) for name, (dtype, value) in task.scalars.items()),
     ]
 
 

@@ -13,7 +13,7 @@ from tilewright.errors import Error, ScriptError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tilewright.task.task import Task
+    from tilewright.task.task import Parameter, Task
 
     Array = NDArray[Any]
 
@@ -59,10 +59,17 @@ def interpreted_at(
     return {name: [(at, value) for at, value in known if value is not None] for name, known in found.items()}
 
 
-def difference(name: str, dtype: str, want: Array, got: Array, reduction_length: int) -> str:
-    """Return how two results differ by more than the rounding of reassociated sums; "" if they do not."""
+def difference(task: Task, parameter: Parameter, want: Array, got: Array) -> str:
+    """Return how two results for a parameter differ by more than the rounding of reassociated sums; "" if they do
+    not."""
     problem: str = _core.compare_arrays(
-        name, want.tobytes(), got.tobytes(), dtype, list(want.shape), max(reduction_length, 1)
+        parameter.name,
+        want.tobytes(),
+        got.tobytes(),
+        parameter.dtype,
+        list(want.shape),
+        max(task.reduction_length, 1),
+        task.accumulation_dtype(parameter),
     )
     return problem
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tilewright.support.wrong_arguments import no_program
 from tilewright.task.arguments import given_array
 from tilewright.task.mean_extents import mean_extents
 from tilewright.task.parameter_names import by_label, extents_of, labels_of, scalars_of
+from tilewright.task.precision import SIGNIFICANDS, operation_dtype
 from tilewright.task.specialize import specialize
 from tilewright.timing import Work
 
@@ -93,6 +95,18 @@ class Task:
     def program(self) -> ir.PrimFunc:
         """Return the function of the task."""
         return _prim_func(self.module, self.function)
+
+    @cached_property
+    def _operation_dtype(self) -> str | None:
+        return operation_dtype(self.program)
+
+    def accumulation_dtype(self, parameter: Parameter) -> str:
+        """Return the data type whose roundings depend on the order of terms, for the tolerance of a result: of an
+        output of low precision it is that of the sums, if these have a higher one."""
+        own, used = parameter.dtype, self._operation_dtype
+        if used is None or "float" not in own:
+            return own
+        return max(own, used, key=lambda dtype: SIGNIFICANDS[dtype])
 
 
 def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:

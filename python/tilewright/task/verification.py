@@ -13,7 +13,7 @@ from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.support import limits
 from tilewright.support.numpy_dtype import numpy_dtype
-from tilewright.task.arguments import make_arrays
+from tilewright.task.arguments import make_arrays, wrong_values
 from tilewright.task.conversions import Conversion, conversions_of, prefix
 from tilewright.task.declared_values import different_values, required_sizes
 from tilewright.task.parameter_names import extents_of, labels_of, scalars_of
@@ -383,8 +383,17 @@ def _run_original(call: _Call, until: float, unreturned: Collection[str] = ()) -
 class _Scheduled:
     """The scheduled function with the arguments of an instance, as its steps have converted them."""
 
-    def __init__(self, call: _Call, module: ir.Module, name: str, conversions: Sequence[Conversion]) -> None:
-        self.name, self.conversions, arguments = name, [], call.arguments
+    def __init__(
+        self,
+        call: _Call,
+        module: ir.Module,
+        name: str,
+        conversions: Sequence[Conversion],
+        before: Mapping[str, NDArray[Any]],
+    ) -> None:
+        """`before` replaces the contents of outputs."""
+        self.name, self.conversions = name, []
+        arguments = [before.get(label, given) for label, given in zip(call.labels, call.arguments, strict=True)]
         self._labels = call.labels
         for conversion in conversions:
             self.conversions.append(conversion.convert(arguments))
@@ -431,20 +440,14 @@ def _compare(
     instance: _Instance, module: ir.Module, name: str, until: float, conversions: Sequence[Conversion]
 ) -> _Compared:
     task = instance.call.task
-    scheduled = _Scheduled(instance.call, module, name, conversions)
+    before = _before(instance)
+    scheduled = _Scheduled(instance.call, module, name, conversions, before)
     try:
         if instance.points is None:
             try:
-                results = scheduled.results(0.75 * _left(until))
+                return _compare_all(instance, scheduled, before, 0.75 * _left(until))
             except ResourceError:
                 return _compare(instance.at_points(), module, name, until, conversions)
-            for parameter in task.parameters:
-                if parameter.name not in instance.expected:
-                    continue
-                want, got = instance.expected[parameter.name], results[parameter.name]
-                if problem := difference(parameter.name, parameter.dtype, want, got, task.reduction_length):
-                    return _Compared(problem)
-            return _Compared(None, sum(array.size for array in instance.expected.values()), True)
         if not instance.is_known:
             return _Compared(None)
         values = scheduled.results_at(instance.points, _left(until))
@@ -461,18 +464,54 @@ def _compare(
             continue
         dtype = numpy_dtype(parameter.dtype)
         want, got = np.array([k[1] for k in known], dtype), np.array([k[2] for k in known], dtype)
-        if problem := difference(parameter.name, parameter.dtype, want, got, task.reduction_length):
+        if problem := difference(task, parameter, want, got):
             different = next(known[i][0] for i in range(len(known)) if _is_wrong(parameter, want, got, i, task))
             return _Compared(f"{problem} (counting the sampled results, of which {list(different)} differs)")
         count += len(known)
     return _Compared(None, count)
 
 
+def _before(instance: _Instance) -> Results:
+    """Return contents of outputs before the call of the scheduled program that are wrong results, as far as all results
+    are known."""
+    if instance.points is not None:
+        return {}
+    outputs = [p for p in instance.call.task.parameters if p.role == "output" and not p.partly]
+    return {p.name: wrong_values(p.dtype, instance.expected[p.name]) for p in outputs if p.name in instance.expected}
+
+
+def _compare_all(instance: _Instance, scheduled: _Scheduled, before: Results, seconds: float) -> _Compared:
+    """Compare all results, and inputs with what they were.
+
+    Raises:
+        tilewright.ResourceError: the scheduled program cannot be interpreted in time.
+    """
+    call, expected = instance.call, instance.expected
+    task = call.task
+    results = scheduled.results(seconds)
+
+    def problem_with(expected: Mapping[str, NDArray[Any]]) -> str:
+        found = (difference(task, p, expected[p.name], results[p.name]) for p in task.parameters if p.name in expected)
+        return next(filter(None, found), "")
+
+    problem = problem_with(expected)
+    if problem and before:
+        # Elements that the original program leaves as they are have other contents now. Its first call ended in time,
+        # so this one needs no limit.
+        after = interpreted(task.module, task.function, {**call.arrays, **before}, float("inf"))
+        problem = problem_with({name: after[name] for name in expected})
+    inputs = [] if problem or scheduled.conversions else [p.name for p in task.parameters if p.role == "input"]
+    for name in inputs:
+        if name in results and results[name].tobytes() != call.arrays[name].tobytes():
+            return _Compared(f"it writes to {name}, which the original only reads")
+    return _Compared(problem) if problem else _Compared(None, sum(array.size for array in expected.values()), True)
+
+
 def _is_wrong(parameter: Parameter, want: NDArray[Any], got: NDArray[Any], element: int, task: Task) -> bool:
     """Whether an element differs by more than is allowed among these results."""
     one = want.copy()
     one[element] = got[element]
-    return bool(difference(parameter.name, parameter.dtype, want, one, task.reduction_length))
+    return bool(difference(task, parameter, want, one))
 
 
 def _blamed(

@@ -134,6 +134,55 @@ CheckReport compare(const Load& load, int size, const std::byte* expected, const
   return report;
 }
 
+/// Calls `f` with the magnitude of each finite element that is smaller than `below`.
+template <class Load, class F>
+void for_each_magnitude(const Load& load, std::span<const std::byte> values, size_t size, double below, F f) {
+  for (size_t at = 0; at < values.size(); at += size) {
+    const double magnitude = std::fabs(static_cast<double>(load(values.data() + at)));
+    if (magnitude < below) f(magnitude);
+  }
+}
+
+/// The root mean square of the elements that sums may have computed, so without infinities and NaN. Nor do constants
+/// count that stand for "nothing": -1e9 of a mask, the lowest number as the maximum of no elements. They are one value
+/// in several elements, which is a thousand times as large as all others, and would allow these any value.
+template <class Load>
+double rms_of_sums(const Load& load, std::span<const std::byte> values, size_t size) {
+  constexpr double kFarLarger = 1024;
+  constexpr int kMostConstants = 4;
+  double below = INFINITY;
+  for (int constants = 0;; ++constants) {
+    double largest = 0, second = 0;
+    int64_t alike = 0;
+    for_each_magnitude(load, values, size, below, [&](double magnitude) {
+      if (magnitude > largest) {
+        second = largest;
+        largest = magnitude;
+        alike = 0;
+      }
+      if (magnitude == largest) {
+        ++alike;
+      } else {
+        second = std::max(second, magnitude);
+      }
+    });
+    if (largest == 0) return 0;
+    if (constants < kMostConstants && alike > 1 && second > 0 && second < largest / kFarLarger) {
+      below = largest;
+      continue;
+    }
+    // Relative to the largest, so that squares of float64 neither overflow nor vanish.
+    double sum = 0;
+    int64_t count = 0;
+    for_each_magnitude(load, values, size, below, [&](double magnitude) {
+      const double share = magnitude / largest;
+      sum += share * share;
+      ++count;
+    });
+    return largest * std::sqrt(sum / static_cast<double>(count));
+  }
+}
+
 template <class F>
 auto with_loader(DataType dtype, F f) {
   const int bits = dtype.bytes() * 8;
@@ -188,15 +237,12 @@ Allowance allowance_for(DataType dtype, std::span<const std::byte> expected, con
   if (tolerance.spread == 0) return {tolerance.relative, 0};
   return with_loader(dtype, [&](auto load) -> Allowance {
     const auto size = static_cast<size_t>(dtype.bytes());
-    double sum = 0;
-    int64_t finite = 0;
-    for (size_t at = 0; at + size <= expected.size(); at += size) {
-      const auto value = static_cast<double>(load(expected.data() + at));
-      if (!std::isfinite(value)) continue;
-      sum += value * value;
-      ++finite;
-    }
-    return {tolerance.relative, tolerance.spread * std::sqrt(finite ? sum / static_cast<double>(finite) : 0.0)};
+    // The smallest positive number has the bit pattern 1 in every format. Where results are that small, a rounding is a
+    // step of it.
+    const std::byte smallest[8] = {std::byte{1}};
+    const double step = dtype.is_float() ? static_cast<double>(load(smallest)) : 0;
+    const double rms = rms_of_sums(load, expected.first(expected.size() / size * size), size);
+    return {tolerance.relative, tolerance.spread * rms + step};
   });
 }
 

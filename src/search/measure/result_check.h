@@ -15,7 +15,8 @@
 
 namespace tilewright::search {
 
-/// An element may differ by  relative * |expected| + spread * rms(expected tensor).
+/// An element may differ by  relative * |expected| + spread * rms(expected tensor), plus the smallest positive number
+/// of its type. The rms is that of results of sums: infinities, NaN and constants that mask elements do not count.
 struct Tolerance {
   double relative = 0;
   double spread = 0;

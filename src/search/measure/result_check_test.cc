@@ -116,6 +116,47 @@ TEST(ResultCheck, AcceptsOtherOrdersAndRefusesSubtleMistakes) {
   }
 }
 
+/// What stands for "nothing" says little of the size of sums, and of their roundings.
+TEST(ResultCheck, ConstantsThatMaskElementsAllowNoOthers) {
+  const Tolerance tolerance = tolerance_for(kF32, kF32, 64);
+  for (float nothing : {-1e9f, -3.4028235e38f}) {
+    const std::vector<float> expected{1, nothing, 2, nothing, -3, -INFINITY};
+    auto wrong = expected;
+    EXPECT_TRUE(check(expected, wrong, tolerance).ok());
+    wrong[2] = 2.001f;
+    EXPECT_EQ(check(expected, wrong, tolerance).first_wrong, 2);
+    wrong = expected;
+    wrong[3] = 1.001f * nothing;
+    EXPECT_EQ(check(expected, wrong, tolerance).first_wrong, 3);
+  }
+  // Several constants; but sums that differ are none, and small ones among them may be what large terms left.
+  EXPECT_FALSE(check({1, -1e9f, -1e9f, 1e30f, 1e30f}, {1.001f, -1e9f, -1e9f, 1e30f, 1e30f}, tolerance).ok());
+  EXPECT_TRUE(check({1, -1e9f, -1.1e9f}, {1.5, -1e9f, -1.1e9f}, tolerance).ok());
+  EXPECT_TRUE(check({1, -1000, -1000}, {1 + 1e-3f, -1000, -1000}, tolerance).ok());
+}
+
+TEST(ResultCheck, SquaresOfFloat64NeitherOverflowNorVanish) {
+  const DataType type = DataType::float_(64);
+  for (double size : {1e300, 1e-300}) {
+    const std::vector<double> expected{size, 2 * size}, close{size * (1 + 1e-15), 2 * size},
+        wrong{1.1 * size, 2 * size};
+    const Allowance allowance = allowance_for(type, bytes(expected), {0, 1e-14});
+    const std::vector<int64_t> shape{2};
+    EXPECT_TRUE(check_result("C", type, shape, bytes(expected), bytes(close), allowance).ok());
+    EXPECT_FALSE(check_result("C", type, shape, bytes(expected), bytes(wrong), allowance).ok());
+  }
+}
+
+/// Between the smallest numbers a rounding is a whole step, however small the tolerance is.
+TEST(ResultCheck, TheSmallestNumbersMayDifferByAStep) {
+  const DataType type = *DataType::parse("float8_e4m3fn");
+  const std::vector<uint8_t> expected{3, 0x38}, step{4, 0x38}, two{5, 0x38};
+  const Allowance allowance = allowance_for(type, bytes(expected), tolerance_for(type, kF32, 1));
+  const std::vector<int64_t> shape{2};
+  EXPECT_TRUE(check_result("C", type, shape, bytes(expected), bytes(step), allowance).ok());
+  EXPECT_FALSE(check_result("C", type, shape, bytes(expected), bytes(two), allowance).ok());
+}
+
 TEST(ResultCheck, IntegersAreExact) {
   const std::vector<int64_t> expected{1, INT64_MAX}, got{1, INT64_MAX - 1};
   const std::vector<int64_t> shape{2};
