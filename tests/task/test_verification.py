@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import _core
+from tilewright.search.expectations import Expectations
 from tilewright.task import verification
 from tilewright.task.precision import operation_dtype
 from tilewright.task.task import task_of
@@ -175,3 +177,27 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     instance = verification._run_original(verification._call(right, 0, {}, []), until).at_points()
     compared = verification._compare(instance, tw.ir.IRModule({"main": wrong}), "main", until, [])
     assert compared.problem is not None and "of which [5] differs" in compared.problem
+
+
+def test_candidates_of_low_precision_are_compared_by_the_precision_of_their_sums() -> None:
+    right = product("bfloat16", "float32", 512)
+    expectations = Expectations(task := task_of(right), {}, seed=0)
+    pipeline = _core.MeasurePipeline(
+        written=task.module,
+        function=task.entry,
+        arguments=expectations.arguments(),
+        judge=expectations.judge,
+        reduction_length=task.reduction_length,
+        target=_core.Target("llvm -num-cores=1"),
+        options=_core.PipelineOptions(race=_core.RaceRules.steady(2, 1, 1e-4, 1.0)),
+    )
+    candidates = [right, product("bfloat16", "float32", 448)]
+    try:
+        for candidate in candidates:
+            pipeline.submit(_core.as_module(candidate))
+        found: dict[int, str] = {}
+        while len(found) < len(candidates):
+            found |= {number: outcome for number, outcome, _, _ in pipeline.poll(1.0)}
+    finally:
+        pipeline.close()
+    assert found == {0: "ok", 1: "wrong_result"}
