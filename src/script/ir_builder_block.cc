@@ -1,5 +1,6 @@
 // Blocks, their axes and regions, and the implicit root block of a function.
 #include <algorithm>
+#include <unordered_set>
 
 #include "analysis/accesses.h"
 #include "analysis/block_access_region.h"
@@ -112,6 +113,24 @@ void add_regions_behind(const Ref<Block>& block, const Ref<Buffer>& buffer, anal
   });
 }
 
+/// A call with effects may write to what it gets the address of: all of the buffer.
+void add_regions_of_addresses(const Ref<Block>& block, analysis::BlockAccess& access) {
+  std::unordered_set<NodeRef> given;
+  visit(block, [&](const Ref<Call>& call, Visitor& walk) {
+    const Intrinsic intrinsic = intrinsic_of(*call);
+    if (intrinsic == Intrinsic::kUnknown || intrinsic_row(intrinsic).effect == Effect::kUpdateState) {
+      given.insert(call->args.begin(), call->args.end());
+    }
+    walk.descend(call);
+  });
+  analysis::for_each_access(block, analysis::Nested::kDeclared, [&](const analysis::Access& use) {
+    const bool is_given = use.form == analysis::Access::Form::kAddress && !use.is_atomic && given.contains(use.site);
+    if (!is_given || use.alias.defined()) return;
+    const Ref<Buffer> buffer = use.region()->buffer;
+    if (!is_contained(block->alloc_buffers, buffer)) add_whole(access.writes, buffer);
+  });
+}
+
 /// The block, with the regions that the script omitted.
 Ref<Block> complete_regions(const IRBuilder& builder, const Ref<Block>& block, const BlockFrame& frame) {
   analysis::BlockAccess access = analysis::block_access_region(block);
@@ -120,6 +139,7 @@ Ref<Block> complete_regions(const IRBuilder& builder, const Ref<Block>& block, c
     bool own = is_contained(block->alloc_buffers, buffer);
     if (buffer.defined() && !own) add_regions_behind(block, buffer, access);
   }
+  add_regions_of_addresses(block, access);
   Block complete = *block;
   if (!frame.reads) complete.reads = std::move(access.reads);
   if (!frame.writes) complete.writes = std::move(access.writes);

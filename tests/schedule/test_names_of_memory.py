@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.script import ir as I
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused
 
@@ -324,3 +325,34 @@ def test_memory_that_a_declaration_outside_of_blocks_names_is_allocated_around_i
     a, d = np.arange(16, dtype="int32"), np.zeros(16, "int32")
     tw.compile(twice)(a, d)
     np.testing.assert_array_equal(d, a[::-1] + 1)
+
+
+@I.ir_module
+class CallsWithAnAddress:
+    @T.prim_func
+    def main(B: T.Buffer((16,), "int32"), D: T.Buffer((16,), "int32")):
+        t = T.alloc_buffer((16,), "int32")
+        for i in range(16):
+            with T.block("X"):
+                vi = T.axis.spatial(16, i)
+                t[vi] = B[vi]
+        for i in range(1):
+            with T.block("P"):
+                v0 = T.axis.spatial(1, i)
+                CallsWithAnAddress.fill(T.address_of(B[v0]), 16)
+        for i in range(16):
+            with T.block("R"):
+                vi = T.axis.spatial(16, i)
+                D[vi] = t[vi]
+
+    @T.prim_func(private=True)
+    def fill(b: T.handle("int32", "global"), n: T.int32):
+        A = T.decl_buffer((n,), "int32", data=b)
+        for i in range(n):
+            A[i] = 7
+
+
+def test_a_call_writes_to_what_it_gets_the_address_of() -> None:
+    sch = tw.Schedule(CallsWithAnAddress)
+    assert [str(region) for region in sch.get(sch.get_block("P")).writes] == ["B[0:16]"]
+    check_refused(CallsWithAnAddress, lambda sch: sch.compute_inline("X"), "compute_inline/P5")
