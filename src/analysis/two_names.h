@@ -1,4 +1,4 @@
-// Whether a block knows one memory by two names. Its facts (block_facts.h) tell buffers apart by their names: they do
+// Whether a block knows one memory by two names. Its facts (block_facts.h) distinguish buffers by their names: they do
 // not show that an instance reads, or writes again, what another one writes.
 //
 //   X = T.match_buffer(C[0:16], (16,))
