@@ -1,9 +1,11 @@
 #include "ir/reduction_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ir/build.h"
+#include "ir/numeric.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
 
@@ -14,6 +16,11 @@ bool is_of_bits(Intrinsic intrinsic) {
   return intrinsic == Intrinsic::k_bitwise_and || intrinsic == Intrinsic::k_bitwise_or ||
          intrinsic == Intrinsic::k_bitwise_xor;
 }
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Of formats without it, such as float8_e4m3fn, the largest number is as good.
+bool has_infinity(DataType type) { return type.is_float() && std::isinf(round_float(type.element(), kInfinity)); }
 
 bool loads_from(const Expr& e, const Ref<Var>& data) {
   bool found = false;
@@ -71,14 +78,13 @@ Expr ReductionStep::combine(const Expr& a, const Expr& b) const {
 
 Expr ReductionStep::identity() const {
   DataType type = operand_.dtype();
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (kind_) {
     case Kind::kMul:
       return one(type);
     case Kind::kMin:
-      return type.is_float() ? constant(type, kInfinity) : max_value(type);
+      return has_infinity(type) ? constant(type, kInfinity) : max_value(type);
     case Kind::kMax:
-      return type.is_float() ? constant(type, -kInfinity) : min_value(type);
+      return has_infinity(type) ? constant(type, -kInfinity) : min_value(type);
     case Kind::kAnd:
       return bool_imm(true);
     case Kind::kOr:
