@@ -244,6 +244,23 @@ AxisCount positions_ascending(tw_ctx* ctx, const Axis<P, K>& axis, bool& ascend)
   return {code, total, -1};
 }
 
+/// Ranks of at most N keys among the different ones, by comparing all pairs in vectors: of few keys, without branches
+/// that depend on them. Returns how many are different. Keys from `count` on equal the first one.
+template <int N>
+int32_t rank_by_pairs(const int32_t* keys, int32_t* ranks) {
+  int32_t repeats[N] = {};
+  for (int j = 0; j < N; ++j)
+    for (int i = 0; i < N; ++i) repeats[i] |= static_cast<int32_t>((keys[i] == keys[j]) & (j < i));
+  std::fill_n(ranks, N, 0);
+  int32_t different = 0;
+  for (int j = 0; j < N; ++j) {
+    const int32_t is_new = 1 - repeats[j];
+    different += is_new;
+    for (int i = 0; i < N; ++i) ranks[i] += is_new & static_cast<int32_t>(keys[j] < keys[i]);
+  }
+  return different;
+}
+
 /// Ranks of keys among the different ones of a segment.
 template <class P, class K>
 class Ranking {
@@ -255,10 +272,26 @@ class Ranking {
   /// Stores the rank of the key of each of `count` nonzeros, number `nonzero(n)`; returns how many ranks there are.
   template <class Nonzero>
   P rank(const K* keys, P segment, int64_t count, const Nonzero& nonzero, P* ranks) {
+    if constexpr (sizeof(K) == sizeof(int32_t)) {
+      if (count <= 8) return by_pairs<8>(keys, count, nonzero, ranks);
+      if (count <= 16) return by_pairs<16>(keys, count, nonzero, ranks);
+      if (count <= 32) return by_pairs<32>(keys, count, nonzero, ranks);
+    }
     return marks_.empty() ? by_sorting(keys, count, nonzero, ranks) : by_marks(keys, segment, count, nonzero, ranks);
   }
 
  private:
+  template <int N, class Nonzero>
+  P by_pairs(const K* keys, int64_t count, const Nonzero& nonzero, P* ranks) {
+    if (count == 0) return 0;
+    int32_t own[N], found[N];
+    for (int64_t n = 0; n < count; ++n) own[n] = keys[nonzero(n)];
+    std::fill(own + count, own + N, own[0]);
+    const int32_t different = rank_by_pairs<N>(own, found);
+    for (int64_t n = 0; n < count; ++n) ranks[nonzero(n)] = static_cast<P>(found[n]);
+    return static_cast<P>(different);
+  }
+
   struct Mark {
     P segment = -1;
     P rank = 0;
@@ -327,10 +360,8 @@ struct Segments {
 };
 
 template <class P, class K>
-int32_t group_by_parent(tw_ctx* ctx, const Axis<P, K>& axis, Segments<P>& segments) {
+int32_t group_by_parent(tw_ctx* ctx, const Axis<P, K>& axis, bool in_order, Segments<P>& segments) {
   segments.begins.resize(static_cast<size_t>(axis.num_parents) + 1);
-  bool in_order = true;
-  for (int64_t i = 1; i < axis.nonzeros && in_order; ++i) in_order = axis.parents[i - 1] <= axis.parents[i];
   if (in_order) {
     int64_t parent = 0;
     for (int64_t i = 0; i < axis.nonzeros; ++i)
@@ -345,13 +376,22 @@ int32_t group_by_parent(tw_ctx* ctx, const Axis<P, K>& axis, Segments<P>& segmen
   return tw_sort_by_key(ctx, keys, axis.num_parents, segments.begins.data(), segments.order.data());
 }
 
-/// Positions where keys come in any order. All of them are valid.
+/// Positions where keys come in any order.
 template <class P, class K>
 AxisCount positions_unordered(tw_ctx* ctx, const Axis<P, K>& axis) {
+  bool in_order = true;
+  int64_t last_key = -1, before = 0;
+  for (int64_t i = 0; i < axis.nonzeros; ++i) {
+    if (!axis.is_valid(i)) return {TW_OK, 0, i};
+    const int64_t parent = axis.parents[i];
+    in_order &= before <= parent;
+    before = parent;
+    last_key = std::max<int64_t>(last_key, axis.keys[i]);
+  }
   Segments<P> segments;
-  int32_t code = group_by_parent(ctx, axis, segments);
+  int32_t code = group_by_parent(ctx, axis, in_order, segments);
   if (code != TW_OK) return {code, 0, -1};
-  const int64_t num_keys = axis.nonzeros ? int64_t{*std::max_element(axis.keys, axis.keys + axis.nonzeros)} + 1 : 0;
+  const int64_t num_keys = std::min(last_key, kNone - 1) + 1;
   const int64_t table = num_keys <= 4 * axis.nonzeros + 1024 ? num_keys : 0;
   const Ranges ranges(axis.nonzeros, table);
   std::vector<Ranking<P, K>> rankings(static_cast<size_t>(ranges.number), Ranking<P, K>(table));
@@ -390,10 +430,7 @@ AxisCount positions_of_distinct_keys(tw_ctx* ctx, const Axis<P, K>& axis) {
   AxisCount found = positions_in_order(ctx, axis, in_order);
   if (in_order) return found;
   found = positions_ascending(ctx, axis, in_order);
-  if (in_order) return found;
-  for (int64_t i = 0; i < axis.nonzeros; ++i)
-    if (!axis.is_valid(i)) return {TW_OK, 0, i};
-  return positions_unordered(ctx, axis);
+  return in_order ? found : positions_unordered(ctx, axis);
 }
 
 template <class P, class K>

@@ -1,5 +1,6 @@
 """Rules and tensors that break assumptions: keys by position, huge extents and keys, conditions about averages."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from tilewright import _core
 from tilewright.sparse import FormatRewriteRule, Structure, compressed, convert_structure, dense, formats, varied
 from tilewright.sparse.by_nonzeros import MANY_NONZEROS
 from tilewright.sparse.fill import NotByRows, by_rows_of
+from tilewright.timing import limit_threads
 
 Array = Any
 
@@ -232,3 +234,101 @@ def test_shapes_that_are_none(shape: Any) -> None:
 def test_shapes_of_numpy() -> None:
     made = Structure("csr", [np.int64(3), np.int32(4)], np.zeros(0, "int32"), np.zeros(4, "int32"))  # type: ignore[arg-type]
     assert made.shape == (3, 4) and all(type(extent) is int for extent in made.shape)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("most", [1, 8, 9, 16, 17, 32, 33, 100])
+def test_positions_below_parents_with_few_keys(most: int, dtype: str) -> None:
+    """Ranks of keys among the different ones of their parent, in any order, with repeated ones and parents without."""
+    random = np.random.default_rng(most)
+    for wide in (most // 2 + 1, 1 << 20):
+        counts = random.integers(0, most + 1, 400)
+        counts[-1] = most
+        parents = np.repeat(np.arange(400), counts).astype(dtype)
+        keys = random.integers(0, wide, len(parents)).astype(dtype)
+        positions, offsets = np.empty(len(keys), dtype), np.empty(401, dtype)
+        found, fault = _core.axis_positions(True, parents, 1, None, keys, positions, offsets)
+        pairs = np.unique(np.stack([parents, keys]), axis=1)
+        assert (found, fault) == (pairs.shape[1], -1)
+        np.testing.assert_array_equal(pairs[:, positions], [parents, keys])
+        np.testing.assert_array_equal(np.diff(offsets), np.bincount(pairs[0], minlength=400))
+    keys[len(keys) // 2] = -1
+    _, fault = _core.axis_positions(True, parents, 1, None, keys, positions, offsets)
+    assert fault == len(keys) // 2
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("num_keys", [1, 5, 255, 256, 257, 3000])
+@pytest.mark.parametrize("count", [0, 1, 50, 5000, 70_000])
+def test_sorts_by_keys_and_by_lengths(count: int, num_keys: int, dtype: str) -> None:
+    """Keys that fit into bytes and others, in one range and in several, on one thread and on two."""
+    random = np.random.default_rng(count + num_keys)
+    keys = random.integers(0, num_keys, count).astype(dtype)
+    keys[: count // 2] = num_keys - 1
+    lengths = random.integers(0, 40, count)
+    segments = np.concatenate([[0], np.cumsum(lengths)]).astype(dtype)
+    table = random.integers(0, num_keys, 30).astype("int32")
+    for threads in (1, 2):
+        with limit_threads(threads):
+            for own, sort in (
+                (keys, lambda *results: _core.sort_by_key(keys, *results)),
+                (table[np.minimum(lengths, 29)], lambda *results: _core.sort_by_length(segments, table, *results)),
+            ):
+                offsets, order = np.full(num_keys + 1, -1, dtype), np.full(count, -1, dtype)
+                sort(offsets, order)
+                np.testing.assert_array_equal(order, np.argsort(own, kind="stable"))
+                np.testing.assert_array_equal(np.diff(offsets), np.bincount(own, minlength=num_keys))
+
+
+#: formats with much padding, of which rows alone do not say where elements are
+PADDED = {
+    "bsr": lambda m, n: formats.bsr(m, n, 4, 3),
+    "dbsr": lambda m, n: formats.dbsr(m, n, 5),
+    "sr_bcrs": lambda m, n: formats.sr_bcrs(m, n, 4, 8),
+    "diagonals": lambda m, n: [
+        one(
+            (dense("B", -(-m // 4)), compressed("D"), dense("R", 4)),
+            lambda z: (z.row // 4, z.column - z.row + m, z.row % 4),
+        )
+    ],
+    "blocks of some rows": lambda m, n: [
+        formats.bsr(m, n, 4)[0].when(lambda z: z.row % 8 < 4),
+        formats.sr_bcrs(m, n, 4, 8)[0].when(lambda z: z.row % 8 >= 4),
+    ],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bool"])
+@pytest.mark.parametrize("name", PADDED)
+def test_values_are_stored_at_their_positions(name: str, dtype: str) -> None:
+    rows, columns = structure(500, 800, 0.12)
+    assert len(rows) > 2 * MANY_NONZEROS
+    converted = convert_structure(PADDED[name](500, 800), (500, 800), (rows, columns))
+    values = np.random.default_rng(2).integers(1, 2 if dtype == "bool" else 100, len(rows)).astype(dtype)
+    stored = converted.convert_values(values)
+    for part, elements in zip(converted.parts, stored, strict=True):
+        assert part.size == len(part.source) == len(elements) > 1.25 * np.count_nonzero(part.source >= 0)
+        want = np.where(part.source >= 0, values[part.source], 0).astype(dtype)
+        np.testing.assert_array_equal(elements, want, strict=True)
+        if part.rule.shape and not part.rule.conditions:
+            again = pickle.loads(pickle.dumps(part))
+            np.testing.assert_array_equal(again.stored(values), want, strict=True)
+    np.testing.assert_array_equal(converted.values_back(stored), values)
+    by_place = np.concatenate([part.source[part.source >= 0] for part in converted.parts])
+    np.testing.assert_array_equal(np.sort(by_place), np.arange(len(rows)))
+
+
+@pytest.mark.parametrize(
+    ("axes", "index_map"),
+    [
+        ((dense("I", 250), dense("J", 400)), lambda z: (z.row // 2, z.column // 2)),
+        ((dense("I", 125), dense("J", 800), dense("R", 2)), lambda z: (z.row // 4, z.column, z.row % 2)),
+        ((compressed("I"), dense("J", 800)), lambda z: (z.row // 2, z.column)),
+    ],
+)
+def test_positions_of_several_nonzeros(axes: Any, index_map: Any) -> None:
+    """Quotients without their remainder, and remainders of another divisor, do not tell nonzeros apart."""
+    rows, columns = structure(500, 800, 0.12)
+    with pytest.raises(tw.ArgumentError) as caught:
+        convert_structure([one(axes, index_map)], (500, 800), (rows, columns))
+    assert caught.value.code == "sparse/bijection"

@@ -41,3 +41,9 @@ def repeated(values: Array, offsets: Array) -> Array:
 def gather_kernel(dtype: str, index_dtype: str) -> Kernel:
     """Return the kernel that converts values (:func:`tilewright.sparse.programs.gather`)."""
     return compiled(programs.gather(dtype, index_dtype))
+
+
+@functools.cache
+def scatter_kernel(dtype: str, index_dtype: str) -> Kernel:
+    """Return the kernel that stores values at positions of their own (:func:`tilewright.sparse.programs.scatter`)."""
+    return compiled(programs.scatter(dtype, index_dtype))

@@ -15,8 +15,10 @@ import numpy as np
 
 from tilewright import _core, ir, te
 from tilewright.kernel.kernel import Kernel, compile_quietly
+from tilewright.sparse.array_kernels import scatter_kernel
 from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, runs_of, unknown_fact
 from tilewright.sparse.function_identity import made_of
+from tilewright.sparse.structure import name_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -236,7 +238,7 @@ class ByNonzeros:
             entries = rule.entries(symbols)
         except Exception as error:  # a map of arrays alone
             raise NotByNonzeros(str(error)) from error
-        self.dtype, self._facts = dtype, symbols.facts
+        self.dtype, self._facts, self._of_tensor = dtype, symbols.facts, symbols.coordinates
         self.keys = [entry[0] if isinstance(entry, tuple) else entry for entry in entries]
         self.coordinates = [entry[1] if isinstance(entry, tuple) else None for entry in entries]
         if not symbols.fit:
@@ -265,6 +267,25 @@ class ByNonzeros:
         if not isinstance(formula, int):
             _core.visit(formula, look)
         return fits
+
+    def tell_apart(self, rule: FormatRewriteRule) -> bool:
+        """Return whether nonzeros at one position have the same coordinates: each is a key, or the quotient and the
+        remainder of one divisor are, or an axis stores it. As no nonzero occurs twice, none shares a position then."""
+        keeps_all = all(
+            axis.kind == "dense" or axis.parent in (None, before.name)
+            for before, axis in zip(rule.axes, rule.axes[1:], strict=False)
+        )
+        return keeps_all and all(map(self._is_told, self._of_tensor))
+
+    def _is_told(self, coordinate: ir.Var) -> bool:
+        parts: dict[int, set[type]] = {}
+        for each in (*self.keys, *self.coordinates):
+            if isinstance(each, ir.Var) and each.same_as(coordinate):
+                return True
+            is_part = isinstance(each, ir.FloorDiv | ir.FloorMod) and isinstance(each.a, ir.Var)
+            if is_part and each.a.same_as(coordinate) and isinstance(each.b, ir.IntImm):
+                parts.setdefault(int(each.b.value), set()).add(type(each))
+        return any(len(found) == 2 for found in parts.values())
 
     def values(self, formula: Any) -> Array | None:
         """Return the values of a formula for all nonzeros; None if all are 0."""
@@ -317,6 +338,16 @@ class Positions:
         found, _ = _core.axis_positions(is_compressed, self.base, self.radix, offset, keys, positions, indptr)
         return Positions(self.formulas, positions, 1, 0, found), indptr
 
+    def of_all(self, dtype: Any) -> Array:
+        """Return the position of each nonzero."""
+        offset = self.formulas.values(self.offset)
+        if self.base is None:
+            return np.zeros(len(self.formulas), dtype) if offset is None else offset.astype(dtype, copy=False)
+        positions: Array = np.multiply(self.base, self.radix, dtype=dtype)
+        if offset is not None:
+            np.add(positions, offset, out=positions, casting="unsafe")
+        return positions
+
     def store(self, values: Array | None, out: Array, verify: bool) -> bool:
         """Store the values of nonzeros, their numbers if there are none, at their positions. With `verify`, return
         whether none of them is overwritten by another value."""
@@ -324,6 +355,32 @@ class Positions:
             values = np.ascontiguousarray(values, out.dtype)
         offset = self.formulas.values(self.offset)
         return _core.scatter_values(self.base, self.radix, offset, len(self.formulas), values, verify, out) < 0
+
+
+class Scattered:
+    """How the elements of a part are stored of which most are padding: each nonzero at a position of its own.
+
+    Attributes:
+        size: how many elements are stored.
+    """
+
+    def __init__(self, positions: Positions, numbers: Array | None, dtype: Any) -> None:
+        """`numbers`: those of the nonzeros of the formulas among all nonzeros; None for all."""
+        self.size, self._numbers = positions.count, numbers
+        self._positions = positions.of_all(dtype)
+
+    def elements(self, of_nonzeros: Array) -> Array:
+        """Return the stored elements: those of nonzeros, and 0 for padding."""
+        own = of_nonzeros if self._numbers is None else of_nonzeros[self._numbers]
+        stored = np.zeros(self.size, of_nonzeros.dtype)
+        scatter_kernel(name_of(own.dtype), name_of(self._positions.dtype))(own, self._positions, stored)
+        return stored
+
+    def numbers(self) -> Array:
+        """Return the number of the nonzero that each stored element is, -1 for padding."""
+        source = np.full(self.size, -1, self._positions.dtype)
+        source[self._positions] = np.arange(len(self._positions)) if self._numbers is None else self._numbers
+        return source
 
 
 #: kernels by what they compute

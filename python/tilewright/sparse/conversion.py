@@ -15,7 +15,14 @@ from tilewright import _core
 from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.sparse.array_kernels import gather_kernel, repeated
 from tilewright.sparse.array_memory import kept_array_memory
-from tilewright.sparse.by_nonzeros import MANY_NONZEROS, AllNonzeros, ByNonzeros, NotByNonzeros, Positions
+from tilewright.sparse.by_nonzeros import (
+    MANY_NONZEROS,
+    AllNonzeros,
+    ByNonzeros,
+    NotByNonzeros,
+    Positions,
+    Scattered,
+)
 from tilewright.sparse.fill import ByRows, LastNonzeros, NotByRows, by_rows_of, count, fill
 from tilewright.sparse.format_rule import (
     FormatAxis,
@@ -35,6 +42,8 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
+#: stored elements for each nonzero beyond which nonzeros are stored at their positions, rather than gathered
+LEAST_PADDING = 1.25
 #: rows for each nonzero beyond which rows are not visited one by one
 MOST_ROWS_OF_NONZERO = 64
 
@@ -75,13 +84,13 @@ class StoredPart:
     axes: Mapping[str, StoredAxis]
     size: int
     coordinates: tuple[Array, ...]
-    #: how elements are copied; or, where they are not in the order of rows, which nonzero each is
-    _copies: RowCopies | Array = field(repr=False)
+    #: how elements are stored; or which nonzero each is
+    _copies: RowCopies | Scattered | Array = field(repr=False)
 
     @functools.cached_property
     def source(self) -> Array:
-        """Return for each stored element the position of its nonzero, or -1 for padding. Where rows say it, this is
-        computed when it is asked for."""
+        """Return for each stored element the position of its nonzero, or -1 for padding. Conversions
+        of values seldom need it: then it is computed when it is asked for."""
         if isinstance(self._copies, np.ndarray):
             return self._copies
         with kept_array_memory():
@@ -534,11 +543,16 @@ def _by_nonzeros(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence
         arrays = (None if array is None else read_only(array) for array in (indptr, indices))
         axes[axis.name] = StoredAxis(axis, here.count, *arrays)
         before = known[axis.name] = here
+    numbers = None if size == len(coordinates[0]) else taken.position
+    are_apart = formulas.tell_apart(rule) or any(
+        axis.kind == "compressed" and axes[axis.name].count == size for axis in rule.axes
+    )
+    if are_apart and slots.count > LEAST_PADDING * size:
+        return StoredPart(rule, axes, slots.count, tuple(coordinates), Scattered(slots, numbers, dtype))
     source = np.full(slots.count, -1, dtype)
-    are_apart = any(axis.kind == "compressed" and axes[axis.name].count == size for axis in rule.axes)
-    if not slots.store(None if size == len(coordinates[0]) else taken.position, source, not are_apart):
+    if not slots.store(numbers, source, not are_apart):
         return None
-    return StoredPart(rule, axes, len(source), tuple(coordinates), read_only(source))
+    return StoredPart(rule, axes, slots.count, tuple(coordinates), read_only(source))
 
 
 def _stored(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart:

@@ -225,6 +225,25 @@ def gather(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
     return gather
 
 
+def scatter(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
+    """Return ``scatter(values, positions, stored)``: ``stored[positions[i]] = values[i]``, at different positions."""
+
+    of_task = 4096
+
+    @T.prim_func
+    def scatter(values: T.handle, positions: T.handle, stored: T.handle) -> None:
+        count, size = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        V = T.match_buffer(values, (count,), dtype)
+        Q = T.match_buffer(positions, (count,), index_dtype)
+        S = T.match_buffer(stored, (size,), dtype)
+        T.assume_buffer_domain(Q, [0, size])
+        for c in T.parallel(T.ceildiv(count, of_task)):
+            for i in range(T.min(count - c * of_task, of_task)):
+                S[Q[c * of_task + i]] = V[c * of_task + i]
+
+    return scatter
+
+
 def repeat(dtype: str = "int32") -> ir.PrimFunc:
     """Return ``repeat(values, offsets, repeated)``: values[i] from offsets[i] to before offsets[i + 1]."""
 
