@@ -92,7 +92,7 @@ def test_candidates_of_a_chunk_that_was_lost_go_on_alone_and_one_of_them_is_to_b
     canceled = []
     chunk = session._jobs[0].chunk
     chunk.future.cancel = lambda: canceled.append(chunk.name)
-    session._take_event(("removed", "first", []))
+    session._take_event(("removed", "first", [], False))
     assert canceled == [chunk.name]  # or Dask would give all of them to another worker
     assert waiting(session) == [0, 1, 2, 3, 4] and session.poll(0.0) == []
     for number in range(3):
@@ -100,7 +100,7 @@ def test_candidates_of_a_chunk_that_was_lost_go_on_alone_and_one_of_them_is_to_b
     # The next one that ends a worker has ended two. Others have not.
     session._waiting.extendleft(reversed([session._jobs[number] for number in range(3)]))
     running(session, 1, "second")
-    session._take_event(("removed", "second", []))
+    session._take_event(("removed", "second", [], False))
     ((number, result, *_),) = session.poll(0.0)
     assert (number, _core.measured_facts(result)["code"]) == (1, "cluster/lost-workers")
     assert "second, first" in _core.measured_facts(result)["message"]
@@ -133,7 +133,7 @@ def test_a_chunk_that_was_canceled_is_nobodys_fault() -> None:
     for job in chunk.jobs:
         job.build = Build(chunk.future, 0)
     chunk.future.status = "finished"
-    session._take_answer(chunk, "w", {"error": ["cluster/canceled", "nobody waits", ""]})
+    session._take_answer(chunk, "w", {"error": ["cluster/canceled", "nobody waits", ""], "host": "h"})
     assert [job.number for job in session._built] == [0, 1, 2] and not any(job.goes_alone for job in session._built)
     chunk = given(session, 0, 1, what="build")
     session._take_event(("ended", chunk, "canceled", None, ""))
@@ -142,13 +142,13 @@ def test_a_chunk_that_was_canceled_is_nobodys_fault() -> None:
 
 def test_an_error_in_a_chunk_is_that_of_one_candidate() -> None:
     session = session_of(2)
-    error = {"error": ["measure/helper-start", "it does not start", ""]}
+    error = {"error": ["measure/helper-start", "it does not start", ""], "host": "there"}
     session._take_answer(given(session, 0, 1, what="measure"), "w", error)
     assert waiting(session) == [0, 1] and all(job.goes_alone for job in session._waiting)
     session._take_answer(given(session, 0, what="measure"), "w", error)
-    ((number, result, *_),) = session.poll(0.0)
-    assert (number, _core.measured_facts(result)["code"]) == (0, "measure/helper-start")
-    # Dask gives a task up with which several workers were lost.
+    ((number, result, _, host, *_),) = session.poll(0.0)
+    assert (number, _core.measured_facts(result)["code"], host) == (0, "measure/helper-start", "there")
+    # Dask gives a task up that it cannot run.
     session._take_event(("ended", given(session, 1), "error: killed", None, ""))
     ((number, result, *_),) = session.poll(0.0)
     assert number == 1 and _core.measured_facts(result)["code"] == "cluster/lost-workers"

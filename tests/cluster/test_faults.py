@@ -111,47 +111,56 @@ def test_objects_that_a_stopped_worker_holds_are_built_elsewhere(
     until(lambda: machines.logs[0].read_text().count("works as") == 2)
 
 
-#: The first candidate that is built anywhere ends each worker that builds it, alone or in a chunk, before the worker
-#: reports that it began; four workers at most, as a later candidate may be the same program.
+#: A worker that is ended by each task that builds or measures the victim, which is the first candidate that comes as
+#: the `place` of a task of several, or of one. An event says which task that was.
 KILLER = """
 import fcntl, hashlib, os, tempfile
 from pathlib import Path
 from tilewright.cluster import tasks
 from tilewright.cluster.messages import unpack
-build = tasks.build
-def wrapped(specification, modules, options):
-    if unpack(specification)["job"].endswith("-0"):  # the reference is given first, and may begin later than others
-        return build(specification, modules, options)
-    found, file = [hashlib.sha256(module).hexdigest() for module in modules], Path(tempfile.gettempdir()) / "builds"
+FUNCTION, SEVERAL = {what!r}, {several!r}
+function = getattr(tasks, FUNCTION)
+def found(specification, arguments):
+    if FUNCTION == "build":
+        return [] if unpack(specification)["job"].endswith("-0") else [*arguments[0]]  # -0 is the reference
+    chunks = [unpack(chunk)["built"] for chunk in arguments[2]]
+    return [chunks[each["chunk"]][each["place"]]["object"] for each in unpack(specification)["candidates"]]
+def wrapped(specification, *arguments):
+    names, file = [hashlib.sha256(each).hexdigest() for each in found(specification, arguments)], Path(
+        tempfile.gettempdir()) / "victims"
     with file.open("a+") as known:
         fcntl.flock(known, fcntl.LOCK_EX)
         known.seek(0)
-        names = known.read().split()
-        if len(names) < 4 and (not names or names[0] in found):
-            known.write((names or found)[0] + "\\n")
+        victims = known.read().split()
+        if victims[:1] and victims[0] in names or not victims and (len(names) > 1 or names and not SEVERAL):
+            known.write((victims or names)[0] + "\\n")
             known.flush()
             os._exit(1)
-    return build(specification, modules, options)
-wrapped.__module__, wrapped.__qualname__ = tasks.__name__, "build"
-tasks.build = wrapped
+    return function(specification, *arguments)
+wrapped.__module__, wrapped.__qualname__ = tasks.__name__, FUNCTION
+setattr(tasks, FUNCTION, wrapped)
 """
 
 
-def test_a_candidate_that_kills_workers_at_once_is_a_failure(machines: Machines, tmp_path: Path) -> None:
-    machines.worker("--measure", "1", "--build", "0")
-    # If a worker dies, Dask runs its task on another worker until the session cancels the task. The number of lost
-    # workers depends on the load of the machine.
-    for _ in range(5):
-        machines.worker("--measure", "0", "--build", "1", patch=KILLER, wait=False)
+@pytest.mark.parametrize(("what", "several"), [("build", False), ("build", True), ("measure", False)])
+def test_a_candidate_that_ends_two_workers_is_a_failure(
+    machines: Machines, tmp_path: Path, what: str, several: bool
+) -> None:
+    """Whether it ends them alone or in a task of several; Dask gives neither task to a third worker by itself."""
+    builds = what == "build"
+    machines.worker("--measure", "0" if not builds else "1", "--build", "0" if builds else "1")
+    arguments = ("--measure", "0", "--build", "1") if builds else ("--measure", "1", "--build", "0")
+    for number in range(3):
+        patch = KILLER.format(what=what, several=several)
+        machines.worker(*arguments, patch=patch, wait=False, host="" if builds else str(number))
     machines.wait()
-    result = tw.tune(scale, **SEARCH, database=tmp_path / "t.db", cluster=machines.address)
+    asked = {**SEARCH, "trials": 24, "batch": 8} if several else SEARCH
+    result = tw.tune(scale, **asked, database=tmp_path / "t.db", cluster=machines.address)
     assert result.stop_reason == "trials"
-    is_whole(tmp_path / "t.db")
-    ended = [process.poll() for process in machines.processes[2:]].count(1)
-    assert 2 <= ended <= 4
-    # Others that ran on two of these workers when they ended are failures, too.
+    is_whole(tmp_path / "t.db", asked["trials"])
+    assert [process.poll() for process in machines.processes[2:]].count(1) == 2
     count, message = result.progress.failures["cluster/lost-workers"]
-    assert 1 <= count <= ended // 2 + 1 and "this candidate" in message
+    assert count == 1 and "this candidate" in message
 
 
 #: A worker that answers each task otherwise than it should: `change` has the answer, a map.

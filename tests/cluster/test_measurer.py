@@ -37,7 +37,7 @@ def made_up(*, connected: bool = True) -> Any:
     return types.SimpleNamespace(
         **{"topic": "topic-of-a-test", "pump": NoThread(), "address": "tcp://nowhere:1"},
         **{"new_name": lambda what: f"{what}-{next(names)}"},
-        **{"is_connected": connected, "reconnect": lambda: False, "connection": 1},
+        **{"is_connected": connected, "reconnect": lambda: False, "connection": 1, "silent_since": None},
         **{"workers": lambda now=False: {}, "slots": lambda worker: (1, 1)},
     )
 
@@ -53,7 +53,7 @@ def given(session: ClusterMeasurer, *numbers: int, what: str = "build") -> Any:
     jobs = [session._jobs[number] for number in numbers]
     session._waiting = deque(job for job in session._waiting if job not in jobs)
     chunk = session._begin_task(what, jobs)
-    chunk.future = types.SimpleNamespace(status="pending", cancel=lambda: None)
+    chunk.future = types.SimpleNamespace(status="pending", cancel=lambda: None, key=chunk.name)
     return chunk
 
 
@@ -68,10 +68,10 @@ def test_a_candidate_that_two_workers_are_lost_with_is_a_failure() -> None:
     session = measuring(made_up())
     session.submit(7, b"module", b"options", "main")
     running(session, 7, "first")
-    session._take_event(("removed", "first", []))
-    assert session.poll(0.0) == []  # Dask gives it to another one
+    session._take_event(("removed", "first", [], False))
+    assert session.poll(0.0) == []  # it is given to another one
     running(session, 7, "second")
-    session._take_event(("removed", "second", []))
+    session._take_event(("removed", "second", [], False))
     ((number, result, *_),) = session.poll(0.0)
     facts = _core.measured_facts(result)
     assert (number, facts["outcome"], facts["code"]) == (7, "run_crash", "cluster/lost-workers")
@@ -103,7 +103,7 @@ def test_a_task_that_is_late_on_a_worker_that_works(monkeypatch: pytest.MonkeyPa
     session = measuring(cluster)
     session.submit(7, b"module", b"options", "main")
     running(session, 7, "other")
-    session._take_event(("removed", "other", []))
+    session._take_event(("removed", "other", [], False))
     for number in range(3):
         job = running(session, 7, "busy")
         job.chunk.deadline = 0.0
@@ -130,12 +130,13 @@ def test_a_search_says_what_it_waits_for() -> None:
     session.submit(7, b"module", b"options", "main")
     session.poll(0.0)
     assert session.waiting_for == "a worker that measures for 'llvm' and a worker that builds"
-    other = WorkerFacts("tcp://1", "name", "host", "llvm -mcpu=other", "versions", 1, 1, 0.0)
+    other = WorkerFacts("tcp://1", "name", "host", "llvm -mcpu=other", "versions", 1, 0, 0.0)
     session._cluster.workers = lambda now=False: {"tcp://1": other}
-    session._note_what_is_missing([other], [], {other.target})
-    assert session.waiting_for == "a worker that measures for 'llvm' (there are some for 'llvm -mcpu=other')"
+    session.step()
+    there = "a worker that measures for 'llvm' (there are some for 'llvm -mcpu=other')"
+    assert session.waiting_for == f"{there} and a worker that builds"
     session.cancel()  # which does not end the waiting
-    session._note_what_is_missing([other], [], {other.target})
+    session.step()
     assert "there are some" in session.waiting_for
     session.drop()  # the time is over
     failure = session.failure()
@@ -193,20 +194,25 @@ def test_a_candidate_that_ends_workers_before_it_reports_its_start_is_a_failure(
     session = measuring(made_up())
     for number in range(3):
         session.submit(number, b"module", b"options", "main")
-        given(session, number).since = float(number)
     # A worker builds one at a time, in the order in which tasks were given: the others were only queued there.
     for worker in ("first", "second"):
-        session._take_event(("removed", worker, ["build-2", "build-0", "build-1", "task of another session"]))
+        names = []
+        for number in range(3):
+            chunk = given(session, number)
+            chunk.since = float(number)
+            names.append(chunk.name)
+        session._take_event(("removed", worker, [*reversed(names), "task of another session"], False))
     ((number, result, *_),) = session.poll(0.0)
     assert (number, _core.measured_facts(result)["code"]) == (0, "cluster/lost-workers")
     assert [session._jobs[each].lost for each in (1, 2)] == [[], []]
     # A task that has begun there may have ended: the next one may have run.
-    session._take_event(("began", "build-2", "third"))
-    session._take_event(("removed", "third", ["build-1", "build-2"]))
+    names = {number: given(session, number).name for number in (1, 2)}
+    session._take_event(("began", names[2], "third"))
+    session._take_event(("removed", "third", list(names.values()), False))
     assert session._jobs[1].lost == [] and session._jobs[2].lost == ["third"]
     assert session._jobs[1].likely_lost == ["third"] and sorted(session._jobs) == [1, 2]
     # With a loss that is certain, it has killed two.
-    session._take_event(("removed", "fourth", ["build-1"]))
+    session._take_event(("removed", "fourth", [given(session, 1).name], False))
     assert sorted(session._jobs) == [2]
 
 
@@ -317,7 +323,7 @@ class References:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, workers: str, extent: str = "unchecked") -> None:
         facts = {"outcome": "ok", "median": 1e-3, "incumbent_seconds": 0.0, "message": ""}
-        facts |= {"noisy": False, "rejected": 0, "seconds": [1e-3]}
+        facts |= {"noisy": False, "rejected": 0, "seconds": [1e-3], "code": ""}
         measured_facts = _core.measured_facts
         monkeypatch.setattr(_core, "measured_facts", lambda it: facts if it == b"ok" else measured_facts(it))
         cluster = made_up()

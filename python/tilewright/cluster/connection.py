@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import logging
+import pickle
 import threading
 import time
 import uuid
@@ -106,6 +107,9 @@ class Cluster:
         self._lock = threading.RLock()
         self._stream: Any = None  # to the scheduler
         self._connections = 0
+        #: since when the scheduler does not answer, though there is a connection; None while it does
+        self.silent_since: float | None = None
+        self._lone: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self.client: Any = None
         if self._own:
             self._connect(CONNECT_SECONDS)
@@ -161,7 +165,21 @@ class Cluster:
                 self._subscribe()
             return self._connections
 
+    def listen(self, name: str, task: Any) -> None:
+        """Have `task.begins(worker)` called when the task of this name does, which belongs to no search here."""
+        self._lone[name] = task
+
+    def _let_tasks_fail(self) -> None:
+        """Have the scheduler let tasks fail with their workers, see scheduler_plugin.py. One that refuses code gives
+        them to other workers by itself, and a search hears of that later."""
+        from tilewright.cluster.scheduler_plugin import FailsWithItsWorker
+
+        plugin, method = FailsWithItsWorker(), self.client.scheduler.register_scheduler_plugin
+        with contextlib.suppress(Exception):
+            self._asked(method, plugin=pickle.dumps(plugin), name=plugin.name, idempotent=True)
+
     def _subscribe(self) -> None:
+        self._let_tasks_fail()
         self.client.subscribe_topic(self.topic, self._on_start)
         _LISTENERS.setdefault(self.client, weakref.WeakSet()).add(self)
         client = weakref.ref(self.client)
@@ -174,13 +192,20 @@ class Cluster:
 
     def _on_start(self, event: tuple[float, Any]) -> None:
         message = event[1]
-        if isinstance(message, dict) and "job" in message:
-            self.pump.events.put((None, ("began", message["job"], message["worker"])))
+        if not isinstance(message, dict):
+            return
+        name, worker = message.get("job"), message.get("worker")
+        if not isinstance(name, str) or not isinstance(worker, str):
+            return  # a worker may send anything
+        if (lone := self._lone.get(name)) is not None:
+            lone.begins(worker)
+        else:
+            self.pump.tell("began", name, worker)
 
     def _on_worker(self, message: Any) -> None:
         if isinstance(message, dict) and message.get("action") == "remove-worker":
             tasks = [str(key) for key in message.get("processing-tasks") or ()]
-            self.pump.events.put((None, ("removed", message["worker"], tasks)))
+            self.pump.tell("removed", message["worker"], tasks, bool(message.get("expected")))
 
     @property
     def is_connected(self) -> bool:
@@ -205,8 +230,11 @@ class Cluster:
         with self._lock:
             if self.is_connected and (now or time.monotonic() - self._looked > _LOOK):
                 self._looked = time.monotonic()
-                with contextlib.suppress(OSError, TimeoutError, ValueError):
+                try:
                     self._look()
+                    self.silent_since = None
+                except (OSError, TimeoutError, ValueError):
+                    self.silent_since = self.silent_since or self._looked
             return dict(self._workers)
 
     def slots(self, worker: str) -> tuple[int, int]:
@@ -250,7 +278,8 @@ class Cluster:
         Raises:
             OSError: it does not answer.
         """
-        return self.client.sync(method, callback_timeout=_ANSWER_SECONDS, **arguments)
+        seconds = _ANSWER_SECONDS / (1 if self.silent_since is None else 2)  # a search waits meanwhile
+        return self.client.sync(method, callback_timeout=seconds, **arguments)
 
     def processing(self, workers: list[str]) -> set[str]:
         """Return the names of the tasks that workers were given and have not finished.
@@ -302,6 +331,18 @@ class Cluster:
         if self._own:
             with contextlib.suppress(Exception), _without_errors_of_clients():
                 self.client.close(timeout=2)
+
+
+@contextlib.contextmanager
+def fails_with_its_worker() -> Iterator[None]:
+    """Let tasks that are submitted meanwhile fail when their worker is lost, see scheduler_plugin.py."""
+    engine()
+    import dask
+
+    from tilewright.cluster.scheduler_plugin import ANNOTATION
+
+    with dask.annotate(**{ANNOTATION: True}):
+        yield
 
 
 @contextlib.contextmanager

@@ -43,12 +43,13 @@ def describe(
     }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False)
 class Build:
     """The object of a candidate: its place in the result of a task that builds a chunk."""
 
     future: Any
     place: int
+    worker: str = ""  #: address of the worker that has built it; "" while that is not known
 
 
 @dataclasses.dataclass(eq=False)
@@ -68,14 +69,18 @@ class Job:
     build: Build | None = None
     compared_with: float = 0.0  #: time on the first host of the incumbent that it is timed with
     lost: list[str] = dataclasses.field(default_factory=list)  #: names of workers that were lost with it
+    lost_at: set[str] = dataclasses.field(default_factory=set)  #: addresses of those that were lost with it
     likely_lost: list[str] = dataclasses.field(default_factory=list)  #: names of lost workers that may have run it
     late: list[str] = dataclasses.field(default_factory=list)  #: names of workers that work, and gave no result in time
     avoid: frozenset[str] = frozenset()  #: addresses of workers that it should not run on again
+    only: str = ""  #: address of the worker that measures it again
+    bad_builds: dict[str, str] = dataclasses.field(default_factory=dict)
+    """What went wrong with the objects of workers that built it before, by address."""
 
     @property
     def goes_alone(self) -> bool:
-        """Whether it shares no task with others: the reference, finals, and those that workers were lost with."""
-        return self.reference or self.kernels is not None or bool(self.losses)
+        """Whether it shares no task with others: the reference, finals, and those with which something went wrong."""
+        return self.reference or self.kernels is not None or bool(self.losses or self.bad_builds)
 
     @property
     def losses(self) -> str:
@@ -90,14 +95,15 @@ class Job:
         Being in a chunk that was lost, or in the next one, counts beside a loss that is certain: another candidate of
         the chunk may be to blame, and the task before may have ended unreported.
         A search ends with its reference, so that is tried longer: it may have run beside a candidate that is to blame.
-        Being late says less: the machine may be busy.
+        Being late says less: the machine may be busy. A worker that was started again, with its name, is another one.
         """
         if self.reference:
             return len(set(self.lost)) >= 2 * MOST_LOST or len(self.late) > 2 * MOST_LOST
         if len(self.late) > MOST_LOST:
             return True
         lost, likely_lost = len(self.lost), len(self.likely_lost)
-        is_lost_twice = len(set(self.lost)) >= MOST_LOST or (lost > 0 and likely_lost > 0)
+        workers = max(len(set(self.lost)), len(self.lost_at))
+        is_lost_twice = workers >= MOST_LOST or (lost > 0 and likely_lost > 0)
         return is_lost_twice or lost > MOST_LOST or likely_lost > MOST_LOST
 
 
@@ -113,7 +119,9 @@ class Chunk:
     future: Any = None
     worker: str = ""  #: where it runs
     deadline: float = math.inf
+    is_killed: bool = False  #: whether its worker is gone, which the event of that worker will say
 
-    def forget_worker(self) -> None:
-        """Wait for a worker to report that the task starts."""
-        self.worker, self.deadline = "", math.inf
+    def blame(self, name: str, losses: str) -> None:
+        """Record in a list of each job that a worker of this name was lost: which one is to blame is not known."""
+        for job in self.jobs:
+            getattr(job, "likely_lost" if losses == "lost" and len(self.jobs) > 1 else losses).append(name)

@@ -13,6 +13,7 @@ equal tasks in the order in which they came.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import functools
 import itertools
@@ -23,13 +24,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright import _core
-from tilewright.cluster import processors, tasks
+from tilewright.cluster import processors
 from tilewright.cluster.activities import Activity, activity_of
 from tilewright.cluster.answers import decoded
+from tilewright.cluster.builders import BAD_BUILD, Builders, is_unloadable
 from tilewright.cluster.chunks import ChunkSizes, next_chunk
 from tilewright.cluster.connection import SILENT_SECONDS, Cluster, WorkerFacts
+from tilewright.cluster.deadlines import Deadlines
 from tilewright.cluster.fetcher import FETCH_SECONDS, Fetcher
 from tilewright.cluster.job import Build, Chunk, Job
+from tilewright.cluster.losses import lost_with, missing_workers, why_failed
 from tilewright.cluster.references import References, disagreement
 from tilewright.cluster.submission import Submission
 from tilewright.cluster.worker_states import WorkerStates
@@ -42,12 +46,12 @@ _AHEAD = 2
 _BUILDER = "a worker that builds"
 #: workers whose reference is wrong or fails after which the program itself is to blame
 MOST_REFERENCES = 3
-#: seconds added to the time limit of a task before its worker is considered lost
-GRACE = 10.0
 #: a worker whose last heartbeat is not so many seconds ago works: a task that is late there waits for a busy machine
 HEARTBEAT = 5.0
 #: seconds to wait for a scheduler that is not reachable
 RECONNECT_SECONDS = 120.0
+#: seconds in which the event of a worker that left follows the failure of its tasks
+_LEFT_SECONDS = 2.0
 #: seconds between two checks for silent workers
 _LOOK = 1.0
 
@@ -78,11 +82,8 @@ class ClusterMeasurer:
     ) -> None:
         self.threads: int = program["threads"]
         self._cluster, self._key, self._rounding = cluster, key, rounding
-        options = program["options"]
-        self._build_timeout: float = options.get("build_timeout", 10.0)
-        self._run_timeout: float = options.get("run_timeout", 10.0)
-        self._reference_timeout: float = options.get("reference_timeout", 300.0)
-        self._submission = Submission(cluster, program, key, self._build_timeout)
+        self._deadlines = Deadlines(program["options"])
+        self._submission = Submission(cluster, program, key, self._deadlines.build)
         self._fetcher = Fetcher(lambda: cluster.client, cluster.pump.pause, self._on_result)
         self._jobs: dict[int, Job] = {}  # outstanding, by number
         self._chunks: dict[str, Chunk] = {}  # tasks that Dask has, by name
@@ -93,7 +94,6 @@ class ClusterMeasurer:
         self._reference_job: Job | None = None
         self._references = References(outputs, reduction_length, rounding, judge)
         self._wrong_references: list[str] = []
-        self._reference_seconds = 0.0
         self._judged = False  # whether the reference is right, and how far results may differ from it is known
         self._incumbent: tuple[Build, float] | None = None  # and what its time counts as
         self._incumbent_job: Job | None = None
@@ -107,6 +107,7 @@ class ClusterMeasurer:
         self._looked = 0.0
         self._closed = False
         self.states = WorkerStates()
+        self._builders = Builders(cluster, self.states)
         self.task_seconds = 0.0  #: the shortest time that a candidate was measured so far; 0 before there is one
         self._chunk_sizes = ChunkSizes()
         self._batch, self._in_batch = 0, 0  # number of the batch that is being submitted, and its candidates so far
@@ -223,14 +224,13 @@ class ClusterMeasurer:
             self._fetcher.add(chunk, future)
             return
         if status == "error":
-            with contextlib.suppress(Exception):
-                status = f"error: {future.exception(timeout=FETCH_SECONDS)}"
+            status = why_failed(chunk, future, FETCH_SECONDS)
         self._cluster.pump.events.put((self, ("ended", chunk, status, None, "")))
 
     def _on_result(self, chunk: Chunk, result: bytes | BaseException, worker: str) -> None:
         status, answer = "finished", None
-        if isinstance(result, OSError | TimeoutError):
-            status = "lost"  # the worker is gone
+        if isinstance(result, OSError | TimeoutError | concurrent.futures.CancelledError):
+            status = "lost"  # the worker is gone, or the scheduler
         elif isinstance(result, BaseException):  # it sent what would have to be unpickled
             status = f"refused: {result}"
         else:
@@ -240,6 +240,8 @@ class ClusterMeasurer:
             try:
                 answer = decoded(result, self._references.sizes, kernels=kernels, candidates=candidates)
                 worker = answer["worker"]
+                if worker != chunk.worker:  # it is a lie, or the task began so late that its event comes later
+                    worker = self._fetcher.holder(chunk.future) or chunk.worker or worker
             except ValueError as error:
                 status = f"refused: answered with bytes that are not a result: {error}"
                 worker = worker or self._fetcher.holder(chunk.future)
@@ -280,48 +282,35 @@ class ClusterMeasurer:
     def _take_event(self, event: tuple[Any, ...]) -> None:
         match event:
             case ("began", name, worker):
-                begun = self._chunks.get(name)
-                if begun is not None:
-                    begun.worker, begun.deadline = worker, time.monotonic() + self._limit(begun, worker)
+                if (begun := self._chunks.get(name)) is not None:
+                    seconds = self._deadlines.seconds(begun, is_ready=self.states.is_ready(worker))
+                    begun.worker, begun.deadline = worker, time.monotonic() + seconds
                     self.states.heard(worker, self._cluster.workers())
-            case ("removed", worker, names):
-                for losses, chunks in zip(("lost", "likely_lost"), self._lost_with(worker, names), strict=True):
-                    for chunk in chunks:
-                        self._retry_elsewhere(chunk, worker, losses, again=len(chunk.jobs) > 1)
-                self.states.forget(worker)
+                elif (build := self._build_of(name)) is not None:  # its object was lost
+                    build.worker = worker
+            case ("removed", worker, names, ended):
+                self._lose_worker(worker, names, ended=ended)
             case ("ended", chunk, status, answer, worker):
                 if self._chunks.get(chunk.name) is chunk:  # else it was given up
                     self._finish_task(chunk, status, answer, worker)
 
-    def _lost_with(self, worker: str, names: list[str]) -> tuple[list[Chunk], list[Chunk]]:
-        """Return the chunks whose tasks ran on a worker that is gone, and those that may have.
+    def _lose_worker(self, worker: str, names: list[str], *, ended: bool) -> None:
+        """Queue again what a worker had that has left: it was ended by its user, or is lost with what it ran."""
+        had = [chunk for chunk in self._chunks.values() if chunk.worker == worker or chunk.name in names]
+        if not ended:
+            lost = lost_with(worker, names, self._chunks, self._cluster.slots(worker))
+            for losses, chunks in zip(("lost", "likely_lost"), lost, strict=True):
+                for chunk in chunks:
+                    self._retry_elsewhere(chunk, worker, losses)
+        for chunk in reversed(had):
+            if chunk.name in self._chunks:
+                self._requeue(chunk)
+        self.states.forget(worker)
 
-        A task that takes its worker with it at once does not report that it began, and what ended just before is not
-        reported either. Workers begin tasks in the order in which they were given, so the first ones that have not
-        begun count, as many as the worker runs at a time: for certain, where fewer than that have begun.
-        """
-        surely_lost = [chunk for chunk in self._chunks.values() if chunk.worker == worker]
-        likely_lost: list[Chunk] = []
-        waiting = [chunk for name in names if (chunk := self._chunks.get(name)) is not None and not chunk.worker]
-        for slots, builds in zip(self._cluster.slots(worker), (False, True), strict=True):
-            free = max(slots - sum(chunk.builds == builds for chunk in surely_lost), 0)
-            in_order = sorted((chunk for chunk in waiting if chunk.builds == builds), key=lambda chunk: chunk.since)
-            surely_lost += in_order[:free]
-            likely_lost += in_order[free:slots]
-        return surely_lost, likely_lost
-
-    def _limit(self, chunk: Chunk, worker: str) -> float:
-        """Return the seconds after which a task is late that has just begun or gone on with another candidate."""
-        grace = GRACE + (tasks.REPORT_SECONDS if len(chunk.jobs) > 1 else 0.0)
-        if chunk.builds:
-            return self._build_timeout + grace
-        first = self._reference_seconds or self._reference_timeout
-        prepare = 0.0 if self.states.is_ready(worker) else 30.0 + min(10 * first + 10.0, self._reference_timeout)
-        kernels = chunk.jobs[0].kernels
-        if kernels is not None:
-            budget: float = kernels[1]["budget_seconds"]
-            return prepare + 2 * budget + self._run_timeout + grace
-        return prepare + 2 * self._run_timeout + grace
+    def _build_of(self, name: str) -> Build | None:
+        """Return the object of a task of this name, while it is needed."""
+        needed = [self._reference, self._incumbent and self._incumbent[0], *(job.build for job in self._jobs.values())]
+        return next((build for build in needed if build is not None and build.future.key == name), None)
 
     def _leave(self, chunk: Chunk) -> list[Job]:
         """Forget a task; return its jobs, which are in no task then."""
@@ -336,6 +325,8 @@ class ClusterMeasurer:
         worker = worker or chunk.worker
         if status == "finished" and answer is None:  # a build, whose result stays where it is
             for job in self._leave(chunk):
+                if job.build is not None:
+                    job.build.worker = worker
                 if job.reference:
                     self._reference = job.build
                     self._built.appendleft(job)
@@ -343,7 +334,11 @@ class ClusterMeasurer:
                     self._built.append(job)
         elif answer is not None:
             self._take_answer(chunk, worker, answer)
-        elif status.startswith("error"):  # Dask has given up: several workers died with it
+        elif status == "killed":  # the event of the worker says what else it had
+            chunk.is_killed, chunk.deadline = True, time.monotonic() + _LEFT_SECONDS
+        elif status == "unbuilt":
+            self._replace_lost_builds(chunk)
+        elif status.startswith("error"):
             if len(chunk.jobs) > 1:
                 self._retry_elsewhere(chunk, worker, "likely_lost")
             else:
@@ -358,7 +353,7 @@ class ClusterMeasurer:
     def _take_answer(self, chunk: Chunk, worker: str, answer: dict[str, Any]) -> None:
         """Process the answer of a task that measures."""
         if answer.get("error") is not None:
-            self._take_error(chunk, worker, *answer["error"])
+            self._take_error(chunk, worker, answer["host"], *answer["error"])
         elif answer.get("lost_build") is not None:
             self._build_reference_again(chunk, answer["lost_build"])
         elif chunk.jobs[0].reference:
@@ -376,12 +371,15 @@ class ClusterMeasurer:
             self._requeue(chunk)
         else:
             for job, result in zip(self._leave(chunk), answer["answers"], strict=True):
+                facts = _core.measured_facts(result.get("result") or b"")
                 if result.get("lost_build") is not None:
                     self._build_again(job, result["lost_build"])
+                elif is_unloadable(facts) and self._builders.suspect(job, facts["message"]):
+                    self._queue_again(job)
                 else:
                     self._finish(job, result["result"], result | {"host": answer["host"]}, worker)
 
-    def _take_error(self, chunk: Chunk, worker: str, code: str, message: str, hint: str) -> None:
+    def _take_error(self, chunk: Chunk, worker: str, host: str, code: str, message: str, hint: str) -> None:
         """Process what a task says that went wrong with it."""
         if code in ("cluster/canceled", "cluster/busy-host"):
             # Dask has canceled it on the worker without notice here; another process has the processors.
@@ -399,7 +397,7 @@ class ClusterMeasurer:
             if job.kernels is not None:
                 self._end_finals("", [], [], (code, message, hint))
             else:
-                self._finish(job, _core.failed_measurement("run_error", code, message, hint), {})
+                self._finish(job, _core.failed_measurement("run_error", code, message, hint), {"host": host})
 
     def _take_reference(self, chunk: Chunk, worker: str, answer: dict[str, Any]) -> None:
         (job,) = chunk.jobs
@@ -420,7 +418,7 @@ class ClusterMeasurer:
         several workers, or if there is no other one."""
         facts = _core.measured_facts(answer.get("reference") or b"")
         if facts["outcome"].startswith("build"):
-            return False
+            return is_unloadable(facts) and self._builders.suspect(job, facts["message"])
         able = [each.address for each in self._able(self._cluster.workers(now=True))]
         if facts["outcome"] == "ok":
             why = self._references.judge(answer["outputs"])
@@ -428,6 +426,11 @@ class ClusterMeasurer:
                 return not self._references.is_checked and self._needs_witness(job, worker, answer["outputs"], able)
         else:
             why = f"the program as it was written fails there: {facts['message']}"
+        if self._builders.suspect(job, why):
+            job.only = worker  # if the object of another builder is fine there, this worker is
+            return True
+        job.only = ""
+        job.bad_builds.clear()
         if able in ([], [worker]) or len(self._wrong_references) + 1 >= MOST_REFERENCES:
             return False
         self._wrong_references.append(worker)
@@ -470,15 +473,15 @@ class ClusterMeasurer:
         self._chunk_sizes.note("measuring", times)
         if worker:
             note = self.states.measured(worker, facts, times, job.compared_with)
+            if not is_unloadable(facts):
+                self._builders.settle(job)
         if built_by := answer.get("built_by"):
             builder, times = built_by
             self._chunk_sizes.note("building", times)
             self.states.built(builder, times, self._cluster.workers())
         if job.reference and facts["outcome"] == "ok":
             self._judged = True
-            first = self._reference_seconds = facts["median"]
-            # As pipelines do (pipeline_events.cc).
-            self._run_timeout = min(max(self._run_timeout, 2 * first), max(1.0, 10 * first))
+            self._deadlines.judged(facts["median"])
         reference = self.states.reference(worker, facts["incumbent_seconds"], job.compared_with)
         if facts["outcome"] == "ok" and not job.check_only and not job.reference:
             self._consider(job, facts, worker, reference)
@@ -514,12 +517,14 @@ class ClusterMeasurer:
     # ---- giving tasks to Dask
 
     def _submit_tasks(self) -> None:
-        if self._closed or not self._cluster.is_connected:
+        if self._closed or not self._cluster.is_connected or self._lost_since is not None:
             return
         workers = self._cluster.workers()
-        builders = [w for w in workers.values() if w.build and not w.is_silent]
+        builders = self._builders.able(workers)
         measuring = self._able(workers)
-        self._note_what_is_missing(builders, measuring, {w.target for w in workers.values() if w.measure})
+        if self._jobs or self._finals is not None:  # not of a search that is canceled while it waits
+            targets = {w.target for w in workers.values() if w.measure}
+            self.waiting_for = missing_workers(bool(builders or not self._waiting), measuring, self._key, targets)
         self._submit_builds(sum(w.build for w in builders), sum(w.measure for w in measuring))
         self._submit_runs(measuring)
 
@@ -532,11 +537,11 @@ class ClusterMeasurer:
         chunks: list[Chunk] = []
         idle = slots - len(under_way)
         while room > 0 and (jobs := next_chunk(self._waiting, size, 0 if self._in_batch else idle - len(chunks))):
-            chunks.append(self._begin_task("build", jobs))
+            chunks.append(self._begin_task("build", jobs, self._builders.allowed(jobs)))
             room -= 1
-        if chunks:
-            self._submission.build(chunks)
-            self._listen(chunks)
+        for _, group in itertools.groupby(chunks, lambda chunk: chunk.allowed):
+            self._submission.build(same := list(group))
+            self._listen(same)
 
     def _submit_runs(self, measuring: list[WorkerFacts]) -> None:
         slots = sum(w.measure for w in measuring)
@@ -594,6 +599,8 @@ class ClusterMeasurer:
         """Return the addresses of the only workers that may measure these jobs; empty for all."""
         before = {name for job in jobs for name in (*job.lost, *job.likely_lost, *job.late)}
         avoid = {address for job in jobs for address in job.avoid}
+        if (only := {job.only for job in jobs if job.only}) and only <= {w.address for w in measuring}:
+            return frozenset(only)
         if not before and not avoid and not self.states.distrusted:
             return frozenset()
         others = [w.address for w in measuring if w.name not in before and w.address not in avoid]
@@ -638,36 +645,49 @@ class ClusterMeasurer:
 
     def _build_again(self, job: Job, code: str) -> None:
         """Queue a job again whose build did not come to an end."""
-        if code != "cluster/canceled":
+        if self._is_to_blame(job.build, code):
             job.lost.append(_BUILDER)
         job.build = None
         self._queue_again(job)
 
     def _build_reference_again(self, chunk: Chunk, code: str) -> None:
         """Queue jobs again whose task found that the build of the reference had not come to an end."""
-        if code != "cluster/canceled":
-            self._blame(chunk, _BUILDER, "lost")
+        if self._is_to_blame(chunk.jobs[0].build if chunk.jobs[0].reference else self._reference, code):
+            chunk.blame(_BUILDER, "lost")
         if chunk.jobs[0].reference:
             chunk.jobs[0].build = None
         elif self._reference_job is not None:
             self._reference = self._submission.build_again(self._reference_job)
         self._requeue(chunk)
 
-    def _blame(self, chunk: Chunk, name: str, losses: str) -> None:
-        """Record in a list of each job that a worker of this name was lost: which one is to blame is not known."""
-        for job in chunk.jobs:
-            getattr(job, "likely_lost" if losses == "lost" and len(chunk.jobs) > 1 else losses).append(name)
+    def _is_to_blame(self, build: Build | None, code: str) -> bool:
+        """Return whether a candidate may be to blame for the loss of a build; a worker that sent no objects is."""
+        if code == BAD_BUILD and build is not None and build.worker:
+            self._builders.distrust(build.worker, "what it sent are no objects")
+            return False
+        return code not in ("cluster/canceled", "cluster/busy-host")
 
-    def _retry_elsewhere(self, chunk: Chunk, worker: str, losses: str, *, again: bool = True) -> None:
-        """Record that a worker was lost with a task, or gave no result in time. The task goes to another worker: given
-        `again`, or by Dask, which knows of workers that are gone."""
-        self._blame(chunk, self.states.name(worker), losses)
-        if losses != "likely_lost":
+    def _replace_lost_builds(self, chunk: Chunk) -> None:
+        """Queue jobs again whose task needs an object that was lost, and then a worker with it that built it again."""
+        for job in chunk.jobs:
+            if job.build is not None and job.build.future.status == "error":
+                job.likely_lost.append(_BUILDER)
+                job.build = None
+        if self._reference is not None and self._reference.future.status == "error":
+            self._build_reference_again(chunk, "cluster/canceled")
+            return
+        if self._incumbent is not None and self._incumbent[0].future.status == "error" and self._incumbent_job:
+            self._incumbent = (self._submission.build_again(self._incumbent_job), self._incumbent[1])
+        self._requeue(chunk)
+
+    def _retry_elsewhere(self, chunk: Chunk, worker: str, losses: str) -> None:
+        """Record that a worker was lost with a task, or gave no result in time, and queue its jobs again."""
+        chunk.blame(self.states.name(worker), losses)
+        if worker and losses != "likely_lost":
             self.states.lost(worker)
-        if again or chunk.jobs[0].has_lost_enough:
-            self._requeue(chunk)
-        else:
-            chunk.forget_worker()
+            if losses == "lost" and len(chunk.jobs) == 1:
+                chunk.jobs[0].lost_at.add(worker)
+        self._requeue(chunk)
 
     def _end_finals(self, host: str, seconds: Any, disturbed: Any, error: tuple[str, str, str] | None) -> None:
         self._finals, self._finals_answer = None, (host, seconds, disturbed, error)
@@ -699,7 +719,8 @@ class ClusterMeasurer:
         for chunk in list(self._chunks.values()):
             if now > chunk.deadline:
                 host = workers.get(chunk.worker)
-                self._retry_elsewhere(chunk, chunk.worker, "late" if host and host.quiet < HEARTBEAT else "lost")
+                is_there = host is not None and host.quiet < HEARTBEAT and not chunk.is_killed
+                self._retry_elsewhere(chunk, chunk.worker, "late" if is_there else "lost")
         self.states.look(workers)
         if self._chunks:
             for silent in [each for each in workers.values() if each.is_silent]:
@@ -716,19 +737,23 @@ class ClusterMeasurer:
             warnings.warn(text, PerformanceWarning, stacklevel=2)
 
     def _check_scheduler(self, now: float) -> None:
-        if self._cluster.is_connected or self._cluster.reconnect():
+        """Wait for a scheduler that is gone or does not answer; the search ends if it stays away."""
+        is_connected = self._cluster.is_connected or self._cluster.reconnect()
+        silent = self._cluster.silent_since if is_connected else now
+        if silent is None:
             self._lost_since = None
             if self._connection != self._cluster.connection:
                 self._connection = self._cluster.connection
                 self._resubmit_all()
             return
         if self._lost_since is None:
-            self._lost_since = now
-        self.waiting_for = f"the scheduler {self._cluster.address} to come back"
+            self._lost_since = silent
+        self.waiting_for = f"the scheduler {self._cluster.address} to {'answer' if is_connected else 'come back'}"
         if now - self._lost_since > RECONNECT_SECONDS:
+            what = "does not answer, for" if is_connected else "went away and has not come back for"
             self._failure = ResourceError.of(
                 "cluster/lost-scheduler",
-                f"the scheduler {self._cluster.address} went away and has not come back for {RECONNECT_SECONDS:.0f} s",
+                f"the scheduler {self._cluster.address} {what} {RECONNECT_SECONDS:.0f} s",
                 "start it again; what was measured is kept, and the same command continues from it",
             )
             self._cancel_all("the scheduler went away")
@@ -750,19 +775,6 @@ class ClusterMeasurer:
             self._reference = None
         if self._incumbent is not None and self._incumbent_job is not None:
             self._incumbent = (self._submission.build_again(self._incumbent_job), self._incumbent[1])
-
-    def _note_what_is_missing(
-        self, builders: list[WorkerFacts], measuring: list[WorkerFacts], targets: set[str]
-    ) -> None:
-        if not self._jobs and self._finals is None:
-            return  # also of a search that is canceled while it waits
-        missing = []
-        if not measuring:
-            others = " or ".join(repr(target) for target in sorted(targets - {self._key}))
-            missing.append(f"a worker that measures for {self._key!r}{others and f' (there are some for {others})'}")
-        if not builders and self._waiting:
-            missing.append("a worker that builds")
-        self.waiting_for = " and ".join(missing)
 
     def _cancel_all(self, why: str) -> None:
         canceled = _core.failed_measurement("canceled", "measure/canceled", why)

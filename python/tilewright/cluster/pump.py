@@ -41,6 +41,11 @@ class Pump:
                 with processors.off_kernels():  # as the thread of Dask's client
                     self._thread.start()
 
+    def tell(self, *event: Any) -> None:
+        """Add an event for all searches, if there are any."""
+        if self.members:
+            self.events.put((None, event))
+
     def pause(self) -> float:
         """Return the seconds for which events are collected before they are processed together."""
         with self.changed:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.cluster import labels, tasks
-from tilewright.cluster.connection import Cluster
+from tilewright.cluster.connection import Cluster, fails_with_its_worker
 from tilewright.cluster.job import Build, Chunk, Job
 from tilewright.cluster.messages import pack
 
@@ -34,11 +34,11 @@ class Submission:
         self._program_future = None
 
     def build(self, chunks: Sequence[Chunk]) -> None:
-        """Have chunks built."""
+        """Have chunks built that may run on the same workers."""
         what = [pack(self._specification(chunk) | {"timeout": self._build_timeout}) for chunk in chunks]
         modules = [[job.module for job in chunk.jobs] for chunk in chunks]
         options = [[job.options for job in chunk.jobs] for chunk in chunks]
-        self._submit(tasks.build, chunks, what, modules, options, resources={labels.builds(): 1})
+        self._submit(tasks.build, chunks, what, modules, options, **_where(chunks, {labels.builds(): 1}))
         for chunk in chunks:
             for place, job in enumerate(chunk.jobs):
                 job.build = Build(chunk.future, place)
@@ -46,7 +46,7 @@ class Submission:
     def build_again(self, job: Job) -> Build:
         """Build a finished job again. Dask waits for the result where a task depends on it."""
         arguments = (job.module, job.options, self._threads, self._build_timeout)
-        return Build(tasks.submit_build(self._cluster, *arguments), 0)
+        return Build(tasks.submit_build(self._cluster, self._cluster.new_name("build"), *arguments), 0)
 
     def measure(
         self, chunks: Sequence[Chunk], reference: Build, incumbent: Build | None, rounding: Mapping[str, float]
@@ -59,9 +59,7 @@ class Submission:
             incumbent: the build of the incumbent, if there is one.
             rounding: by how much results may differ, by output.
         """
-        how: dict[str, Any] = {"resources": {labels.measures(self._key): labels.SHARE}}
-        if allowed := chunks[0].allowed:
-            how |= {"workers": sorted(allowed), "allow_other_workers": False}
+        how = _where(chunks, {labels.measures(self._key): labels.SHARE})
         about = {"key": self._key, "program": self._held_program(), "rounding": dict(rounding)}
         held = [self._program_future] * len(chunks), [reference.future] * len(chunks)
         if chunks[0].jobs[0].kernels is not None:
@@ -102,13 +100,21 @@ class Submission:
 
     def _submit(self, function: Any, chunks: Sequence[Chunk], *arguments: Sequence[Any], **how: Any) -> None:
         """Submit tasks of one function in one message, whose cost hardly depends on their number. They begin in this
-        order."""
+        order, and fail when their worker is lost."""
         names = [chunk.name for chunk in chunks]
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), fails_with_its_worker():
             warnings.simplefilter("ignore")  # of large arguments, which are sent once
             futures = self._cluster.client.map(function, *arguments, key=names, pure=False, **how)
         for chunk, future in zip(chunks, futures, strict=True):
             chunk.future = future
+
+
+def _where(chunks: Sequence[Chunk], resources: dict[str, float]) -> dict[str, Any]:
+    """Return where tasks may run, for Dask."""
+    how: dict[str, Any] = {"resources": resources}
+    if allowed := chunks[0].allowed:
+        how |= {"workers": sorted(allowed), "allow_other_workers": False}
+    return how
 
 
 def _candidates(chunk: Chunk) -> tuple[list[Any], list[dict[str, Any]]]:

@@ -129,18 +129,19 @@ def build(specification: dict[str, Any], modules: Sequence[bytes], options: Sequ
         return {"built": builds.build(list(zip(modules, options, strict=True)), threads, specification["timeout"], run)}
 
 
-def submit_build(cluster: Any, module: bytes, options: bytes, threads: int, timeout: float) -> Any:
+def submit_build(cluster: Any, name: str, module: bytes, options: bytes, threads: int, timeout: float) -> Any:
     """Has a lowered module built; the future of what :func:`build` gives.
 
     Args:
         cluster: the :class:`~tilewright.cluster.connection.Cluster`.
+        name: name of the task.
         module: see :func:`_core.candidate_parts`.
         options: the options of that module.
         threads: number of the kernel's threads, whose processors are not used by the build.
         timeout: seconds that the build may take.
     """
-    what = pack({"job": "", "topic": cluster.topic, "threads": threads, "timeout": timeout})
-    return cluster.client.submit(build, what, [module], [options], pure=False, resources={labels.builds(): 1})
+    what = pack({"job": name, "topic": cluster.topic, "threads": threads, "timeout": timeout})
+    return cluster.client.submit(build, what, [module], [options], key=name, pure=False, resources={labels.builds(): 1})
 
 
 def built_at(built: dict[str, Any], place: int) -> dict[str, Any]:
@@ -148,7 +149,7 @@ def built_at(built: dict[str, Any], place: int) -> dict[str, Any]:
     if built.get("error") is not None:
         return {"error": built["error"]}
     if place >= len(built["built"]):
-        return _told(ResourceError.of("cluster/task", f"worker {built['worker']} has built other modules"))
+        return _told(ResourceError.of("cluster/bad-build", f"worker {built['worker']} has built other modules"))
     return dict(built["built"][place]) | {"worker": built["worker"]}
 
 
@@ -157,7 +158,7 @@ def _built(packed: bytes) -> dict[str, Any]:
     try:
         return decoded_build(packed)
     except ValueError as error:
-        return _told(ResourceError.of("cluster/task", f"these are no objects: {error}"))
+        return _told(ResourceError.of("cluster/bad-build", f"these are no objects: {error}"))
 
 
 @_answers

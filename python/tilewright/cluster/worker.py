@@ -8,6 +8,7 @@ import functools
 import signal
 import socket
 import sys
+import time
 from typing import Any
 
 from tilewright import _core
@@ -23,6 +24,8 @@ MOST_BUILDS = 4
 _RETRY = 1.0
 #: seconds until a scheduler has to answer
 _ANSWER_SECONDS = 5.0
+#: seconds until a worker that is ended is gone, also where the scheduler does not answer: twice at most
+_LEAVE_SECONDS = 2.0
 #: What Dask does beside the tasks of a worker, a hundred times a second, would disturb what is measured there. Without
 #: "offload" it does not compute the size of each message, which was a fifth of a worker's processor time.
 QUIET = {
@@ -187,7 +190,18 @@ async def _work_until_lost(
         ) from None
     finally:
         await asyncio.to_thread(STATIONS.close)  # what runs comes back as canceled
-        await worker.close(timeout=2, executor_wait=False)
+        if stopped.done():
+            await _leave(worker)
+        await worker.close(timeout=_LEAVE_SECONDS, executor_wait=False)
+
+
+async def _leave(worker: Any) -> None:
+    """Say that the worker is ended, so that no search takes it for lost with the candidates that it has."""
+    with contextlib.suppress(Exception):
+        leaving = worker.scheduler.unregister(
+            address=worker.address, expected=True, close=False, stimulus_id=f"ended-{time.time()}"
+        )
+        await asyncio.wait_for(leaving, _LEAVE_SECONDS)
 
 
 def _shown(measure: int, build: int) -> dict[str, Any]:

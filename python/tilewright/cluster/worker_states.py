@@ -25,6 +25,7 @@ class _State:
     name: str
     is_ready: bool = False  #: it has run the reference, with the expected results
     distrusted: str = ""  #: why it gets no more tasks; "" if it does
+    builds_badly: str = ""  #: why it gets no more builds; "" if it does
     lost: int = 0  #: tasks that it was given and did not finish
     measured: int = 0
     disturbed: int = 0
@@ -78,7 +79,7 @@ class WorkerStates:
         """Record that a worker has left. A new process may use its address later."""
         if worker in self._states:
             self._states[worker].is_ready = False
-            self._states[worker].distrusted = ""
+            self._states[worker].distrusted = self._states[worker].builds_badly = ""
 
     def forget_all(self) -> None:
         """Record that all workers have left, with the scheduler."""
@@ -92,14 +93,25 @@ class WorkerStates:
         state.distrusted = state.distrusted or why
         return is_new
 
+    def distrust_builds(self, worker: str, why: str) -> bool:
+        """Give no more builds to a worker. Returns whether it got some until now."""
+        state = self._of(worker)
+        is_new = not state.builds_badly
+        state.builds_badly = state.builds_badly or why
+        return is_new
+
+    def builds_badly(self, worker: str) -> bool:
+        """Return whether a worker gets no more builds."""
+        return worker in self._states and bool(self._states[worker].builds_badly)
+
     def is_distrusted(self, worker: str) -> bool:
         """Return whether a worker gets no more tasks."""
         return worker in self._states and bool(self._states[worker].distrusted)
 
     @property
     def distrusted(self) -> bool:
-        """Return whether some worker gets no more tasks."""
-        return any(state.distrusted for state in self._states.values())
+        """Return whether some worker gets no more tasks, or no more builds."""
+        return any(state.distrusted or state.builds_badly for state in self._states.values())
 
     def factor(self, worker: str) -> float:
         """Return the factor that converts times of a worker to those of the first state.
@@ -182,6 +194,8 @@ class WorkerStates:
                 found.append(f"{state.name} drifts: the same kernel took {state.slowest:.2f} times as long as at first")
             if state.distrusted:
                 found.append(f"{state.name} gets no candidates: {state.distrusted}")
+            if state.builds_badly:
+                found.append(f"{state.name} gets no builds: {state.builds_badly}")
         return found
 
     def seconds(self) -> dict[str, float]:
