@@ -237,6 +237,55 @@ tasks.measure = wrapped
     assert not blamed(is_whole(tmp_path / "t.db"))
 
 
+#: A worker whose builds are not what they should be: `change` has the object of a module, and returns another one.
+FORGER = """
+from tilewright.cluster import tasks
+from tilewright.cluster.messages import pack, unpack
+build = tasks.build
+def wrapped(*arguments):
+    answer = unpack(build(*arguments))
+    for each in answer["built"]:
+        each["object"] = change(each["object"])
+    return pack(answer)
+wrapped.__module__, wrapped.__qualname__ = tasks.__name__, "build"
+tasks.build = wrapped
+"""
+
+#: A worker that sends something else than the answer of a task that builds.
+_NO_ANSWER = """
+from tilewright.cluster import tasks
+def wrapped(*arguments):
+    return b"garbage"
+wrapped.__module__, wrapped.__qualname__ = tasks.__name__, "build"
+tasks.build = wrapped
+"""
+
+
+@pytest.mark.parametrize(
+    ("patch", "why"),
+    [
+        (_NO_ANSWER, "what it sent are no objects"),
+        (f"def change(code):\n    return bytes(len(code))\n{FORGER}", "cannot be loaded"),
+        (f"def change(code):\n    return code.replace(b'scale', b'SCALE')\n{FORGER}", "the object has no kernel"),
+    ],
+)
+def test_a_worker_that_builds_garbage_is_blamed_and_not_the_one_that_measures(
+    machines: Machines, tmp_path: Path, patch: str, why: str
+) -> None:
+    machines.worker("--measure", "1", "--build", "0", "--name", "measures")
+    machines.worker("--measure", "0", "--build", "1", "--name", "forger", patch=patch)
+    joined = At(0, lambda: machines.worker("--measure", "0", "--build", "1", "--name", "honest", wait=False))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        result = tw.tune(scale, **{**SEARCH, "progress": joined}, database=tmp_path / "t.db", cluster=machines.address)
+    assert result.stop_reason == "trials" and result.record is not None
+    assert not blamed(is_whole(tmp_path / "t.db"))
+    texts = [str(each.message) for each in told]
+    (blame,) = [text for text in texts if "builds no more candidates of this search" in text]
+    assert "(forger)" in blame and why in blame
+    assert not [text for text in texts if "gets no more candidates" in text]
+
+
 def test_other_versions_are_refused_by_name(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
     machines.worker("--measure", "1", "--build", "1")
     patch = "labels.versions = lambda: 'tilewright 9.9, LLVM 99, ABI 9.9'"

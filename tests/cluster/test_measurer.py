@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import itertools
 import threading
 import time
@@ -404,3 +405,155 @@ def test_both_drivers_explain_alike_why_the_unscheduled_program_failed(monkeypat
     with pytest.raises(tw.ResourceError, match="failed: it did not return") as error:
         pipeline.poll(0.0)
     assert error.value.code == "tune/reference" and "tune it for smaller shapes" in error.value.hint
+
+
+class Builders:
+    """A session of workers that build, and one that measures."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, builders: str) -> None:
+        facts = {"outcome": "ok", "median": 1e-3, "incumbent_seconds": 0.0, "message": "", "code": ""}
+        facts |= {"noisy": False, "rejected": 0, "seconds": [1e-3]}
+        measured_facts = _core.measured_facts
+        monkeypatch.setattr(_core, "measured_facts", lambda it: facts if it == b"ok" else measured_facts(it))
+        cluster = made_up()
+        there = {w: WorkerFacts(w, f"worker {w}", "host", "llvm", "versions", 0, 1, 0.0) for w in builders}
+        there["m"] = WorkerFacts("m", "worker m", "host", "llvm", "versions", 1, 0, 0.0)
+        cluster.workers = lambda now=False: there
+        self.session = measuring(cluster)
+        self.session._submit_tasks = lambda: None  # type: ignore[method-assign]
+
+    def builds(self, number: int, worker: str) -> None:
+        job = running(self.session, number, worker)
+        chunk = job.chunk
+        job.build = Build(types.SimpleNamespace(status="finished", key=chunk.name), 0)
+        self.session._take_event(("ended", chunk, "finished", None, ""))
+
+    def measures(self, number: int, **answer: Any) -> list[tuple[Any, ...]]:
+        job = self.session._jobs[number]
+        self.session._built = deque(each for each in self.session._built if each is not job)
+        chunk = running(self.session, number, "m", what="reference" if job.reference else "measure").chunk
+        self.session._take_answer(chunk, "m", {"host": "h", "times": {}} | answer)
+        return self.session.poll(0.0)
+
+    @property
+    def distrusted(self) -> list[str]:
+        return [w for w in "abm" if self.session.states.is_distrusted(w) or self.session.states.builds_badly(w)]
+
+
+_UNLOADABLE = _core.failed_measurement("build_error", "codegen/load", "the object code cannot be loaded")
+
+
+@pytest.mark.parametrize("is_fine", [False, True])
+def test_an_object_that_does_not_load_is_built_elsewhere(monkeypatch: pytest.MonkeyPatch, is_fine: bool) -> None:
+    """If the other one loads, the first builder is to blame. If not, the candidate is a failure, and no worker is."""
+    these = Builders(monkeypatch, "ab")
+    these.session.submit(7, b"module", b"options", "main")
+    these.builds(7, "a")
+    assert these.measures(7, answers=[{"result": _UNLOADABLE}]) == [] and these.distrusted == []
+    job = these.session._jobs[7]
+    assert job.goes_alone and these.session._builders.allowed([job]) == {"b"}
+    these.builds(7, "b")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        ((number, result, *_),) = these.measures(7, answers=[{"result": b"ok" if is_fine else _UNLOADABLE}])
+    assert number == 7 and _core.measured_facts(result)["outcome"] == ("ok" if is_fine else "build_error")
+    assert these.distrusted == (["a"] if is_fine else [])
+    assert [str(each.message).split(":")[0] for each in told] == (
+        ["worker worker a builds no more candidates of this search"] if is_fine else []
+    )
+    # There is no other one to ask.
+    these.session.submit(8, b"module", b"options", "main")
+    these.session._cluster.workers().pop("a")
+    these.builds(8, "b")
+    assert [each[0] for each in these.measures(8, answers=[{"result": _UNLOADABLE}])] == [8]
+
+
+def test_a_program_that_is_built_wrong_is_not_blamed_on_the_worker_that_calls_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    these = Builders(monkeypatch, "ab")
+    these.session.submit(REFERENCE, b"module", b"options", "main", reference=True)
+    these.builds(REFERENCE, "a")
+    crashed = _core.failed_measurement("run_crash", "measure/run-crash", "the kernel crashed")
+    assert these.measures(REFERENCE, reference=crashed) == [] and these.distrusted == []
+    job = these.session._jobs[REFERENCE]
+    assert these.session._allowed([job], [*these.session._cluster.workers().values()]) == {"m"}
+    these.builds(REFERENCE, "b")
+    with pytest.warns(UserWarning, match="worker a builds no more candidates of this search: .*the kernel crashed"):
+        found = these.measures(REFERENCE, reference=b"ok", outputs=[bytes(4)])
+    assert [each[0] for each in found] == [REFERENCE] and these.distrusted == ["a"]
+
+
+def test_a_program_that_fails_with_each_object_is_blamed_on_no_builder(monkeypatch: pytest.MonkeyPatch) -> None:
+    these = Builders(monkeypatch, "ab")
+    these.session.submit(REFERENCE, b"module", b"options", "main", reference=True)
+    these.builds(REFERENCE, "a")
+    crashed = _core.failed_measurement("run_crash", "measure/run-crash", "the kernel crashed")
+    assert these.measures(REFERENCE, reference=crashed) == []
+    these.builds(REFERENCE, "b")
+    ((_, result, *_),) = these.measures(REFERENCE, reference=crashed)
+    assert _core.measured_facts(result)["code"] == "measure/run-crash" and these.distrusted == []
+
+
+def test_a_worker_that_is_ended_by_its_user_is_not_lost() -> None:
+    session = measuring(made_up())
+    session.submit(7, b"module", b"options", "main")
+    for worker in ("first", "second", "third"):
+        job = running(session, 7, worker)
+        session._take_event(("removed", worker, [job.chunk.name], True))
+        assert session.poll(0.0) == [] and job.losses == "" and job in session._waiting
+
+
+def test_a_worker_that_is_started_again_with_its_name_is_another_one() -> None:
+    session = measuring(made_up())
+    session.states.heard = lambda worker, known: None  # type: ignore[method-assign]
+    session.states.name = lambda worker: "named"  # type: ignore[method-assign]
+    session.submit(7, b"module", b"options", "main")
+    running(session, 7, "tcp://1")
+    session._take_event(("removed", "tcp://1", [], False))
+    assert session.poll(0.0) == []
+    running(session, 7, "tcp://2")
+    session._take_event(("removed", "tcp://2", [], False))
+    assert [each[0] for each in session.poll(0.0)] == [7]
+
+
+def test_a_scheduler_that_does_not_answer_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurer, "_LOOK", 0.0)
+    cluster = made_up()
+    session = measuring(cluster)
+    session.submit(7, b"module", b"options", "main")
+    cluster.silent_since = time.monotonic()
+    assert session.poll(0.0) == [] and session.waiting_for == "the scheduler tcp://nowhere:1 to answer"
+    cluster.silent_since = None
+    assert session.poll(0.0) == [] and "scheduler" not in session.waiting_for
+    cluster.silent_since = time.monotonic() - measurer.RECONNECT_SECONDS - 1.0
+    (canceled,) = session.poll(0.0)
+    assert _core.measured_facts(canceled[1])["outcome"] == "canceled"
+    failure = session.failure()
+    assert failure is not None and failure.code == "cluster/lost-scheduler" and "does not answer" in failure.message
+
+
+def test_a_task_that_was_killed_waits_for_the_event_of_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurer, "_LOOK", 0.0)
+    session = measuring(made_up())
+    session.submit(7, b"module", b"options", "main")
+    job = running(session, 7, "first")
+    chunk = job.chunk
+    session._take_event(("ended", chunk, "killed", None, ""))
+    assert job.chunk is chunk and job.losses == ""
+    session._take_event(("removed", "first", [chunk.name], False))
+    assert job.lost == ["first"] and job in session._waiting
+    # An event may be lost with a connection.
+    job = running(session, 7, "second")
+    session._take_event(("ended", job.chunk, "killed", None, ""))
+    job.chunk.deadline = 0.0
+    assert [each[0] for each in session.poll(0.0)] == [7]
+
+
+def test_what_was_being_fetched_when_the_scheduler_went_is_lost_and_nobody_is_blamed() -> None:
+    session = measuring(made_up())
+    session.submit(7, b"module", b"options", "main")
+    job = running(session, 7, "there", what="measure")
+    session._on_result(job.chunk, concurrent.futures.CancelledError(), "there")
+    session._cluster.pump.advance()
+    assert not session.states.is_distrusted("there") and job in session._waiting and job.losses == ""

@@ -241,7 +241,7 @@ def test_a_suspect_begins_when_its_report_has_left_the_worker(
     slept: list[float] = []
     monkeypatch.setattr(tasks.time, "sleep", lambda seconds: slept.append(seconds + len(worker.events)))
     for is_suspect in (False, True):
-        tasks._Run({"job": "s", "topic": "t", "is_suspect": is_suspect}).begins()
+        tasks.Run({"job": "s", "topic": "t", "is_suspect": is_suspect}).begins()
     assert slept == [tasks._SENT_SECONDS + 2]
 
 
@@ -364,7 +364,7 @@ def test_the_time_of_another_task_of_the_worker_is_not_counted(monkeypatch: pyte
     """The next task is there while one measures; only what it waits for other processes is `waiting`."""
     clock = iter([5.0, 5.25, 6.0])
     monkeypatch.setattr(tasks.time, "monotonic", lambda: next(clock))
-    run = tasks._Run.__new__(tasks._Run)
+    run = tasks.Run.__new__(tasks.Run)
     run.times, run._begin = {}, 1.0
     run.has_its_turn()
     run.lap("waiting")

@@ -44,6 +44,7 @@ class WorkerFacts:
         host: what identifies the host in its label, or "".
         target: the key of its processor.
         measure, build: its slots; 0 where its versions are others.
+        offers: names of its resources.
         last_seen: the scheduler's time of its last heartbeat.
         quiet: seconds for which that did not change. Only time in which the scheduler answered counts: while this
             process or the scheduler is suspended, no worker is silent.
@@ -58,6 +59,7 @@ class WorkerFacts:
     build: int
     last_seen: float
     quiet: float = 0.0
+    offers: frozenset[str] = frozenset()
 
     @property
     def is_silent(self) -> bool:
@@ -103,6 +105,7 @@ class Cluster:
         self._names = itertools.count()
         self._workers: dict[str, WorkerFacts] = {}
         self._slots: dict[str, tuple[int, int]] = {}  # that measure and build, also of workers that have left
+        self._called: dict[str, str] = {}  # names, also of workers that have left
         self._looked = self._answered = float("-inf")
         self._lock = threading.RLock()
         self._stream: Any = None  # to the scheduler
@@ -241,6 +244,10 @@ class Cluster:
         """Return how many tasks a worker measures and builds at a time, also of a worker that has left."""
         return self._slots.get(worker, (1, 1))
 
+    def name(self, worker: str) -> str:
+        """Return the name of a worker for messages, also of one that has left."""
+        return self._called.get(worker, worker)
+
     def _look(self) -> None:
         known = self._known()
         now = time.monotonic()
@@ -263,8 +270,10 @@ class Cluster:
                 measure=int(offers.get(labels.measures(target), 0)),
                 build=int(offers.get(labels.builds(), 0)),
                 last_seen=seen,
+                offers=frozenset(offers),
                 quiet=before.quiet + passed if before is not None and before.last_seen == seen else 0.0,
             )
+            self._called[address] = found[address].name
             self._slots[address] = (found[address].measure, found[address].build)
         self._workers = found
 

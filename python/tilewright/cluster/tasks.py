@@ -59,8 +59,13 @@ def _answers(function: Callable[..., dict[str, Any]]) -> Callable[..., bytes]:
     return task
 
 
-class _Run:
-    """The task that runs in this thread."""
+class Run:
+    """The task that runs in this thread.
+
+    Args:
+        specification: `job` is its name, `topic` that of the events by which it reports, `is_suspect` whether workers
+            were lost with it.
+    """
 
     def __init__(self, specification: dict[str, Any]) -> None:
         self._worker = engine().get_worker()
@@ -122,14 +127,16 @@ def build(specification: dict[str, Any], modules: Sequence[bytes], options: Sequ
         modules: see :func:`_core.candidate_parts`.
         options: those of each module.
     """
-    run = _Run(specification)
+    run = Run(specification)
     threads = specification["threads"]
     with processors.building(threads, run.wait()):
         run.begins()
         return {"built": builds.build(list(zip(modules, options, strict=True)), threads, specification["timeout"], run)}
 
 
-def submit_build(cluster: Any, name: str, module: bytes, options: bytes, threads: int, timeout: float) -> Any:
+def submit_build(
+    cluster: Any, name: str, module: bytes, options: bytes, threads: int, timeout: float, *, is_suspect: bool = False
+) -> Any:
     """Has a lowered module built; the future of what :func:`build` gives.
 
     Args:
@@ -139,8 +146,9 @@ def submit_build(cluster: Any, name: str, module: bytes, options: bytes, threads
         options: the options of that module.
         threads: number of the kernel's threads, whose processors are not used by the build.
         timeout: seconds that the build may take.
+        is_suspect: whether workers were lost with it.
     """
-    what = pack({"job": name, "topic": cluster.topic, "threads": threads, "timeout": timeout})
+    what = pack({"job": name, "topic": cluster.topic, "threads": threads, "timeout": timeout, "is_suspect": is_suspect})
     return cluster.client.submit(build, what, [module], [options], key=name, pure=False, resources={labels.builds(): 1})
 
 
@@ -186,7 +194,7 @@ def measure(
     if candidates and not any(candidate.get("object") for candidate in candidates):
         return answer
     beside = None if incumbent is None else built_at(_built(incumbent), specification["incumbent"]).get("object")
-    run = _Run(specification)
+    run = Run(specification)
     with _slot(run, specification) as slot:
         run.begins()
         station, fresh = _station(run, specification, slot, program, written, again=not candidates)
@@ -230,7 +238,7 @@ def finals(specification: dict[str, Any], program: bytes, reference: bytes, kern
     written = built_at(_built(reference), 0)
     if written.get("error") is not None:
         return {"lost_build": written["error"][0]}
-    run = _Run(specification)
+    run = Run(specification)
     with _slot(run, specification) as slot:
         run.begins()
         station, fresh = _station(run, specification, slot, program, written)
@@ -251,7 +259,7 @@ def finals(specification: dict[str, Any], program: bytes, reference: bytes, kern
 
 
 @contextlib.contextmanager
-def _slot(run: _Run, specification: dict[str, Any]) -> Iterator[int]:
+def _slot(run: Run, specification: dict[str, Any]) -> Iterator[int]:
     """Hold a slot and the processors of a kernel, after checking that this host matches its label. Dask starts the next
     task while one measures, so that it is ready when that one ends.
 
@@ -271,7 +279,7 @@ def _slot(run: _Run, specification: dict[str, Any]) -> Iterator[int]:
 
 
 def _station(
-    run: _Run,
+    run: Run,
     specification: dict[str, Any],
     slot: int,
     program: bytes,
@@ -298,7 +306,7 @@ def _station(
 
 
 def _measured(
-    run: _Run, specification: dict[str, Any], slot: int, station: Station, count: int
+    run: Run, specification: dict[str, Any], slot: int, station: Station, count: int
 ) -> Iterator[tuple[int, bytes]]:
     """Yield numbers and results of so many kernels that the station was given."""
     try:

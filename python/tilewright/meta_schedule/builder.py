@@ -15,9 +15,10 @@ from queue import SimpleQueue
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.cluster import tasks
+from tilewright.cluster import labels, tasks
 from tilewright.cluster.answers import decoded_build
 from tilewright.cluster.connection import Cluster
+from tilewright.cluster.lone import LoneTask
 from tilewright.errors import ArgumentError, Error
 from tilewright.meta_schedule import named_functions
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
@@ -182,25 +183,28 @@ class DaskBuilder(Builder):
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
         """Return one result for each input, in order; object code is sent to this process."""
-        futures = [self._begin(each) for each in build_inputs]
-        return [future if isinstance(future, BuilderResult) else self._end(future) for future in futures]
+        begun = [self._begin(each) for each in build_inputs]
+        return [each if isinstance(each, BuilderResult) else self._end(each) for each in begun]
 
     def close(self) -> None:
         """Leaves the cluster."""
         self._close()
 
-    def _begin(self, each: BuilderInput) -> Any:
+    def _begin(self, each: BuilderInput) -> LoneTask | BuilderResult:
         try:
             target = _core.Target(each.target) if isinstance(each.target, str) else each.target
-            return tasks.submit_build(
-                self.cluster, *_core.candidate_parts(each.mod, target), target.num_cores, self.timeout_sec
-            )
+            arguments = (*_core.candidate_parts(each.mod, target), target.num_cores, self.timeout_sec)
         except Error as error:
             return BuilderResult(None, f"DaskBuilder: {error}")
 
-    def _end(self, future: Any) -> BuilderResult:
+        def submit(name: str, is_suspect: bool) -> Any:
+            return tasks.submit_build(self.cluster, name, *arguments, is_suspect=is_suspect)
+
+        return LoneTask(self.cluster, "build", submit, labels.builds(), self.timeout_sec)
+
+    def _end(self, task: LoneTask) -> BuilderResult:
         try:
-            answer = tasks.built_at(decoded_build(future.result()), 0)
+            answer = tasks.built_at(decoded_build(task.result()), 0)
         except Exception as error:
             return BuilderResult(None, f"DaskBuilder: the build was lost: {error}")
         if answer.get("object") is None:

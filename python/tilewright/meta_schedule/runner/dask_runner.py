@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,10 @@ from typing import Any
 from tilewright import _core
 from tilewright.cluster import labels, processors
 from tilewright.cluster.connection import Cluster
+from tilewright.cluster.lone import LoneTask
 from tilewright.cluster.messages import pack, unpack
+from tilewright.cluster.stations import LOOK
+from tilewright.cluster.tasks import MOST_WAITING, Run
 from tilewright.database.origins import Origin, library_versions
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
 from tilewright.meta_schedule.runner.local_runner import LocalRunner
@@ -22,6 +26,10 @@ from tilewright.support.wrong_arguments import suggests_keywords
 __all__ = ["DaskRunner"]
 
 
+#: seconds in which a process starts that calls a kernel, on a machine that is busy
+START_SECONDS = 30.0
+
+
 class DaskRunner(Runner):
     """Measures on the workers of a Dask cluster that have the target's processor. In a session with a
     :class:`~tilewright.meta_schedule.builder.DaskBuilder`, kernels are compared with the unscheduled program, and times
@@ -29,7 +37,7 @@ class DaskRunner(Runner):
 
     Args:
         cluster: the address of the scheduler, "tcp://host:8786", or a ``distributed.Client``.
-        timeout_sec: maximum seconds for a kernel with all its calls.
+        timeout_sec: maximum seconds for a kernel with all its calls. A worker that is stopped fails it soon after.
         evaluator_config: options for the number of calls.
         target: target of the kernels outside of sessions; "native" by default.
 
@@ -74,17 +82,22 @@ class DaskRunner(Runner):
             "seconds": self.timeout_sec,
             "threads": self.target.num_cores,
         }
-        resources = {labels.measures(labels.target_key(self.target)): 1}
-        future = self.cluster.client.submit(run_alone, pack(what), pure=False, resources=resources)
+        needs = labels.measures(labels.target_key(self.target))
+
+        def submit(name: str, is_suspect: bool) -> Any:
+            packed = pack(what | {"job": name, "topic": self.cluster.topic, "is_suspect": is_suspect})
+            return self.cluster.client.submit(run_alone, packed, key=name, pure=False, resources={needs: 1})
+
+        task = LoneTask(self.cluster, "measure", submit, needs, self.timeout_sec + START_SECONDS)
 
         def result() -> RunnerResult:
             try:
-                seconds, why, host = unpack(future.result())
+                seconds, why, host = unpack(task.result())
             except Exception as error:
                 return RunnerResult(None, f"DaskRunner: the measurement was lost: {error}")
             return RunnerResult(seconds, why, origin=Origin(host, library_versions()))
 
-        return RunnerFuture(future.done, result)
+        return RunnerFuture(task.done, result)
 
 
 def run_alone(packed: bytes) -> bytes:
@@ -93,14 +106,21 @@ def run_alone(packed: bytes) -> bytes:
 
     what = unpack(packed)
     try:
-        wait = processors.waiting(what["seconds"] + 120.0, lambda: True)
+        run = Run(what)
+        wait = processors.waiting(what["seconds"] + MOST_WAITING, run.wanted)
         with tempfile.TemporaryDirectory() as folder, processors.measuring(what["threads"], 1, wait):
+            run.begins()
             path = Path(folder) / "kernel.o"
             path.write_bytes(what["object"])
             runner = LocalRunner(what["seconds"], EvaluatorConfig(*what["config"]))
             try:
                 infos = [ArgInfo.from_json(info) for info in what["arguments"]]
-                result = runner.run([RunnerInput(str(path), what["device"], infos)])[0].result()
+                future = runner.run([RunnerInput(str(path), what["device"], infos)])[0]
+                while not future.done():
+                    if not run.wanted():  # by anyone: its process ends
+                        raise processors.Canceled
+                    time.sleep(LOOK)
+                result = future.result()
             finally:
                 runner.close()
         return pack([result.run_secs, result.error_msg, labels.host_text()])

@@ -1,0 +1,124 @@
+"""``DaskBuilder`` and ``DaskRunner`` outside of a session: a worker that hangs costs the time limit, at most."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.search.programs import scale
+
+import tilewright as tw
+from tilewright import _core
+from tilewright import meta_schedule as ms
+from tilewright.cluster import connection, lone
+from tilewright.kernel.kernel import object_code_of
+from tilewright.meta_schedule.arg_info import ArgInfo, TensorInfo
+from tilewright.meta_schedule.runner import dask_runner
+from tilewright.task.task import task_of
+
+from .machines import Machines, until
+
+TARGET = _core.Target("native").with_num_cores(1)
+INFOS: list[ArgInfo] = [TensorInfo("float32", [64, 96])] * 2
+
+#: What a measurement does after it has reported that it begins, in the folder of the test.
+PATCH = """
+import os, tempfile, time
+from pathlib import Path
+from tilewright.meta_schedule.runner import dask_runner
+class Runner:
+    def __init__(self, *arguments):
+        with (Path(tempfile.gettempdir()) / "begun").open("a") as file:
+            file.write("x")
+        time.sleep({sleep})
+        {then}
+dask_runner.LocalRunner = Runner
+"""
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SILENT_SECONDS", 2.0)
+    monkeypatch.setattr(lone, "GRACE", 1.0)
+    monkeypatch.setattr(dask_runner, "START_SECONDS", 1.0)
+
+
+@contextlib.contextmanager
+def runner_of(machines: Machines) -> Iterator[ms.runner.DaskRunner]:
+    config = ms.runner.EvaluatorConfig(1, 1, 1)
+    made = ms.runner.DaskRunner(machines.address, timeout_sec=3.0, evaluator_config=config, target=TARGET)
+    with contextlib.closing(made) as runner:
+        yield runner
+
+
+def kernel(folder: Path) -> ms.runner.RunnerInput:
+    """Return a kernel that was built here."""
+    path = folder / "kernel.o"
+    path.write_bytes(object_code_of(tw.compile(scale, target=TARGET)))
+    return ms.runner.RunnerInput(str(path), "llvm", INFOS)
+
+
+def test_a_stopped_worker_fails_builds_and_measurements_that_it_was_given(machines: Machines, tmp_path: Path) -> None:
+    worker = machines.worker("--measure", "1", "--build", "1", "--name", "sleepy")
+    with runner_of(machines) as runner:
+        os.kill(worker.pid, signal.SIGSTOP)
+        begin = time.monotonic()
+        (future,) = runner.run([kernel(tmp_path)])
+        assert not future.done()
+        with contextlib.closing(ms.builder.DaskBuilder(machines.address, timeout_sec=3.0)) as builder:
+            (built,) = builder.build([ms.builder.BuilderInput(task_of(scale).module, TARGET)])
+        result = future.result()
+        assert time.monotonic() - begin < 45
+    assert built.error_msg is not None and built.artifact_path is None
+    assert result.run_secs is None and result.error_msg is not None
+    for what, message in (
+        ("DaskBuilder: the build", built.error_msg),
+        ("DaskRunner: the measurement", result.error_msg),
+    ):
+        assert message.startswith(f"{what} was lost: there was no worker with") and "sleepy" in message
+    assert future.done()
+
+
+def test_a_worker_that_is_stopped_while_it_measures(machines: Machines, tmp_path: Path) -> None:
+    """Another one measures instead, which comes meanwhile."""
+    first = machines.worker("--measure", "1", "--build", "0", patch=PATCH.format(sleep=1000, then="pass"))
+    with runner_of(machines) as runner:
+        (future,) = runner.run([kernel(tmp_path)])
+        until((tmp_path / "begun").exists)
+        os.kill(first.pid, signal.SIGSTOP)
+        machines.worker("--measure", "1", "--build", "0", host="another")
+        result = future.result()
+    assert result.error_msg is None and result.run_secs and min(result.run_secs) > 0
+    assert result.origin.host
+
+
+def test_a_measurement_that_hangs_on_a_worker_that_works_is_late(machines: Machines, tmp_path: Path) -> None:
+    machines.worker("--measure", "1", "--build", "0", "--name", "slow", patch=PATCH.format(sleep=1000, then="pass"))
+    with runner_of(machines) as runner:
+        (result,) = [future.result() for future in runner.run([kernel(tmp_path)])]
+    assert result.error_msg is not None
+    assert "(slow) began it and has sent no result for 5 s" in result.error_msg
+
+
+def test_a_measurement_that_ends_two_workers_is_given_to_no_third_one(machines: Machines, tmp_path: Path) -> None:
+    for number in range(3):
+        patch = PATCH.format(sleep=0.3, then="os._exit(1)")
+        machines.worker("--measure", "1", "--build", "0", patch=patch, wait=False, host=str(number))
+    machines.wait()
+    with runner_of(machines) as runner:
+        (result,) = [future.result() for future in runner.run([kernel(tmp_path)])]
+    assert result.error_msg is not None and "workers were lost with it: " in result.error_msg
+    assert (tmp_path / "begun").read_text() == "xx"
+    assert [process.poll() for process in machines.processes[1:]].count(1) == 2
+
+
+def test_without_a_worker_the_message_says_what_to_start(machines: Machines, tmp_path: Path) -> None:
+    with runner_of(machines) as runner:
+        (result,) = [future.result() for future in runner.run([kernel(tmp_path)])]
+    assert result.error_msg is not None and "there was no worker with" in result.error_msg
+    assert "tilewright worker" in result.error_msg
