@@ -332,3 +332,14 @@ def test_positions_of_several_nonzeros(axes: Any, index_map: Any) -> None:
     with pytest.raises(tw.ArgumentError) as caught:
         convert_structure([one(axes, index_map)], (500, 800), (rows, columns))
     assert caught.value.code == "sparse/bijection"
+
+
+def test_the_only_parent_of_a_varied_first_axis_is_the_root() -> None:
+    """Offsets of one parent, however many rows there are (random format 62050696)."""
+    axes = (varied("A"), dense("B", 1), dense("C", 3), dense("D", 1))
+    rule = one(axes, lambda z: (z.row // 1, z.row % 1, z.place % 3, (z.place // 3, z.column)))
+    rows, columns = structure(5, 2, 0.6)
+    (part,) = convert_structure([rule], (5, 2), (rows, columns)).parts
+    assert part.axes["A"].indptr is not None and part.axes["A"].indptr.tolist() == [0, rows.max() + 1]
+    places = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    assert part.source[rows * 3 + places].tolist() == list(range(len(rows)))

@@ -207,7 +207,8 @@ class ByRows:
             in_range = axis.kind == "dense" and analyzer.can_prove(_core.And(key >= 0, key < axis.extent))
             if axis.kind == "varied":
                 varied += 1
-                if self.is_cut or not above_is_of_row or not ascends or varied > MOST_VARIED:
+                # count() takes rows, or the coordinates of a dense first axis, for the parents.
+                if self.is_cut or number == 0 or not above_is_of_row or not ascends or varied > MOST_VARIED:
                     raise NotByRows(axis.name)
             elif not ascends and not in_range:
                 raise NotByRows(axis.name)
