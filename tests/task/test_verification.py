@@ -10,7 +10,9 @@ import pytest
 import tilewright as tw
 from tilewright import _core
 from tilewright.search.expectations import Expectations
+from tilewright.support.numpy_dtype import numpy_dtype
 from tilewright.task import verification
+from tilewright.task.arguments import wrong_values
 from tilewright.task.precision import operation_dtype
 from tilewright.task.task import task_of
 
@@ -57,6 +59,15 @@ for i in range({count}):
     assert "B[7]" in (problem(writes(8), writes(7)) or "")
     # The original leaves some as they are.
     assert problem(writes(4), writes(4)) is None
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float8_e5m2", "float32"])
+def test_contents_that_are_wrong_everywhere(dtype: str) -> None:
+    for expected in (np.zeros((2, 3)), np.array(1), np.zeros((0, 3)), np.array([np.nan if "float" in dtype else 0, 1])):
+        array = expected.astype(numpy_dtype(dtype))
+        wrong = wrong_values(dtype, array)
+        assert isinstance(wrong, np.ndarray) and (wrong.dtype, wrong.shape) == (array.dtype, array.shape)
+        assert not np.any((wrong == array) | ((wrong != wrong) & (array != array)))
 
 
 def test_inputs_are_not_written() -> None:

@@ -75,7 +75,7 @@ def wrong_values(dtype: str, expected: Array) -> Array:
     if "float" in dtype and dtype != "float4_e2m1fn":
         return np.where(np.isnan(expected), np.ones_like(expected), np.full_like(expected, np.nan))
     if dtype == "bool":
-        return ~expected
+        return np.asarray(~expected)  # without dimensions, NumPy computes a scalar
     bits = np.ascontiguousarray(expected).reshape(-1).view(np.uint8)
     wrong: Array = (~bits).view(expected.dtype).reshape(expected.shape)
     return wrong
