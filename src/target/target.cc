@@ -428,7 +428,7 @@ Result<Target> parse_text(std::string_view text) {
 
 Diagnostic host_of_host() {
   return argument_error("target/host", "the host of a target has a host itself",
-                        "leave out the second one: nothing launches the code around kernels");
+                        "name the first one alone: nothing launches the code around kernels");
 }
 
 /// `is_host`: what another target names.
