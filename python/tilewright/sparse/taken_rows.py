@@ -236,7 +236,7 @@ def _owners_of_lengths(
     if any(own[number] is each for number, each in conditions.items()):
         return _evaluated_owners(rules, nonzeros, longest + 1, always)
     key = (nonzeros.shape, *(tuple([own[id(each)] for each in rule.conditions]) for rule in rules))
-    known = _owners_of.get(key, ())
+    known = _owners_of.get(key, np.zeros(0, "int32"))
     if known is not None and len(known) <= longest:
         if len(_owners_of) >= MOST_KNOWN:
             _owners_of.clear()
