@@ -12,8 +12,9 @@ import tilewright as tw
 from fuzz.format_rules import random_rule, stores_several
 from tilewright.sparse import by_nonzeros, conversion, formats
 from tilewright.sparse.conversion import StoredPart, convert_structure
-from tilewright.sparse.fill import NotByRows, by_rows_of, fill
+from tilewright.sparse.fill import NotByRows, by_rows_of
 from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
+from tilewright.sparse.row_copies import row_copies
 from tilewright.sparse.taken_rows import rows_of_rules
 
 M, N = 24, 36
@@ -477,7 +478,7 @@ def test_rows_are_cut_along_a_compressed_axis(keys: Any, is_filled: bool | None,
     else:
         assert by_rows_of(rule, (30, 40)).is_cut
     counted = []
-    monkeypatch.setattr(conversion, "fill", lambda *given: (counted.append(1), fill(*given))[1])
+    monkeypatch.setattr(conversion, "row_copies", lambda *given: (counted.append(1), row_copies(*given))[1])
     by_rows = convert_structure([rule], (30, 40), coordinates)
     assert len(counted) == (is_filled is True)
     monkeypatch.setattr(conversion, "by_rows_of", _none_by_rows)
