@@ -237,13 +237,18 @@ tasks.measure = wrapped
     assert not blamed(is_whole(tmp_path / "t.db"))
 
 
-#: A worker whose builds are not what they should be: `change` has the object of a module, and returns another one.
+#: A worker that builds something else: `change` has the object of a module, and returns another one. It answers when
+#: there is another worker.
 FORGER = """
+import tempfile, time
+from pathlib import Path
 from tilewright.cluster import tasks
 from tilewright.cluster.messages import pack, unpack
 build = tasks.build
 def wrapped(*arguments):
     answer = unpack(build(*arguments))
+    while not (Path(tempfile.gettempdir()) / "joined").exists():
+        time.sleep(0.05)
     for each in answer["built"]:
         each["object"] = change(each["object"])
     return pack(answer)
@@ -274,7 +279,12 @@ def test_a_worker_that_builds_garbage_is_blamed_and_not_the_one_that_measures(
 ) -> None:
     machines.worker("--measure", "1", "--build", "0", "--name", "measures")
     machines.worker("--measure", "0", "--build", "1", "--name", "forger", patch=patch)
-    joined = At(0, lambda: machines.worker("--measure", "0", "--build", "1", "--name", "honest", wait=False))
+
+    def join() -> None:
+        machines.worker("--measure", "0", "--build", "1", "--name", "honest")
+        (tmp_path / "joined").touch()
+
+    joined = At(0, threading.Thread(target=join).start)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         result = tw.tune(scale, **{**SEARCH, "progress": joined}, database=tmp_path / "t.db", cluster=machines.address)

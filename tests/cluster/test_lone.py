@@ -84,8 +84,11 @@ def test_a_stopped_worker_fails_builds_and_measurements_that_it_was_given(machin
     assert future.done()
 
 
-def test_a_worker_that_is_stopped_while_it_measures(machines: Machines, tmp_path: Path) -> None:
+def test_a_worker_that_is_stopped_while_it_measures(
+    machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another one measures instead, which comes meanwhile."""
+    monkeypatch.setattr(dask_runner, "START_SECONDS", 100.0)
     first = machines.worker("--measure", "1", "--build", "0", patch=PATCH.format(sleep=1000, then="pass"))
     with runner_of(machines) as runner:
         (future,) = runner.run([kernel(tmp_path)])

@@ -39,7 +39,7 @@ def made_up(*, connected: bool = True) -> Any:
         **{"topic": "topic-of-a-test", "pump": NoThread(), "address": "tcp://nowhere:1"},
         **{"new_name": lambda what: f"{what}-{next(names)}"},
         **{"is_connected": connected, "reconnect": lambda: False, "connection": 1, "silent_since": None},
-        **{"workers": lambda now=False: {}, "slots": lambda worker: (1, 1)},
+        **{"workers": lambda now=False: {}, "slots": lambda worker: (1, 1), "holder": lambda name: ""},
     )
 
 
@@ -493,6 +493,21 @@ def test_a_program_that_fails_with_each_object_is_blamed_on_no_builder(monkeypat
     these.builds(REFERENCE, "b")
     ((_, result, *_),) = these.measures(REFERENCE, reference=crashed)
     assert _core.measured_facts(result)["code"] == "measure/run-crash" and these.distrusted == []
+
+
+def test_the_program_is_built_again_though_enough_candidates_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = measuring(made_up())
+    sent: list[int] = []
+    monkeypatch.setattr(
+        session._submission, "build", lambda chunks: sent.extend(each.jobs[0].number for each in chunks)
+    )
+    monkeypatch.setattr(session, "_listen", lambda chunks: None)
+    for number in range(8):
+        session.submit(number, b"module", b"options", "main")
+        session._built.append(session._waiting.pop())
+    session.submit(REFERENCE, b"module", b"options", "main", reference=True)
+    session._submit_builds(1, 1)
+    assert sent == [REFERENCE]
 
 
 def test_a_worker_that_is_ended_by_its_user_is_not_lost() -> None:

@@ -215,7 +215,7 @@ def test_a_build_that_was_lost_costs_no_other_candidate(worker: FakeWorker) -> N
     # A worker may send anything.
     for other in (b"garbage", pack([]), pack({"built": [{}], "worker": "tcp://there"}), built(scale)):
         found = measured_chunk([other, built(scale)], [candidate(0, 1), candidate(1)])["answers"]
-        assert found[0]["lost_build"] == "cluster/task" and "result" not in found[0]
+        assert found[0]["lost_build"] == "cluster/bad-build" and "result" not in found[0]
         assert _core.measured_facts(found[1]["result"])["outcome"] == "ok"
     program = pack(describe(TASK, {}, 0, 1, {}))
     what = pack(MEASURE | {"candidates": [candidate()], "incumbent": 0})

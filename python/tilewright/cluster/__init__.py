@@ -13,6 +13,11 @@
 | `job` | a candidate on its way, and the description of its program |
 | `chunks` | how many candidates a task has |
 | `submission` | gives chunks of candidates to Dask as tasks |
+| `scheduler_plugin` | lets tasks fail when their worker is lost; runs in the scheduler |
+| `losses` | which tasks were lost with a worker |
+| `deadlines` | after how long a task is late |
+| `builders` | which workers build |
+| `lone` | tasks outside of a search |
 | `references` | what the program as it was written computes, and which workers say so |
 | `pump` | the thread that advances the searches of a connection |
 | `measurer` | what a session measures with |

@@ -299,6 +299,13 @@ class Cluster:
         there = self._asked(self.client.scheduler.processing, workers=workers)
         return {str(key) for keys in there.values() for key in keys}
 
+    def holder(self, name: str) -> str:
+        """Return the address of the worker that has the result of a task; "" if that is not known."""
+        with contextlib.suppress(OSError, TimeoutError, ValueError):
+            (worker,) = self._asked(self.client.scheduler.who_has, keys=[name])[name]
+            return str(worker)
+        return ""
+
     def unregister(self, worker: str) -> bool:
         """Remove a worker from the scheduler; return whether that succeeded.
 

@@ -302,9 +302,8 @@ class ClusterMeasurer:
             for losses, chunks in zip(("lost", "likely_lost"), lost, strict=True):
                 for chunk in chunks:
                     self._retry_elsewhere(chunk, worker, losses)
-        for chunk in reversed(had):
-            if chunk.name in self._chunks:
-                self._requeue(chunk)
+        for chunk in reversed([chunk for chunk in had if chunk.name in self._chunks]):
+            self._requeue(chunk)
         self.states.forget(worker)
 
     def _build_of(self, name: str) -> Build | None:
@@ -324,6 +323,7 @@ class ClusterMeasurer:
         """Process the end of a task."""
         worker = worker or chunk.worker
         if status == "finished" and answer is None:  # a build, whose result stays where it is
+            worker = worker or self._cluster.holder(chunk.name)  # of a worker that did not say that it begins
             for job in self._leave(chunk):
                 if job.build is not None:
                     job.build.worker = worker
@@ -400,8 +400,7 @@ class ClusterMeasurer:
                 self._finish(job, _core.failed_measurement("run_error", code, message, hint), {"host": host})
 
     def _take_reference(self, chunk: Chunk, worker: str, answer: dict[str, Any]) -> None:
-        (job,) = chunk.jobs
-        outputs = answer.get("outputs")
+        (job,), outputs = chunk.jobs, answer.get("outputs")
         if self._goes_elsewhere(job, worker, answer):
             self._requeue(chunk)
         elif job.number not in self._jobs:  # workers disagree
@@ -534,6 +533,8 @@ class ClusterMeasurer:
         size = self._chunk_size(measuring)
         ahead = sum(len(chunk.jobs) for chunk in under_way) + len(self._built)
         room = min(_AHEAD * slots - len(under_way), -(-(2 * _AHEAD * max(1, measuring) * size - ahead) // size))
+        if slots and not self._chunks:
+            room = max(room, 1)  # all others may wait for the reference, which is built again
         chunks: list[Chunk] = []
         idle = slots - len(under_way)
         while room > 0 and (jobs := next_chunk(self._waiting, size, 0 if self._in_batch else idle - len(chunks))):
@@ -597,10 +598,10 @@ class ClusterMeasurer:
 
     def _allowed(self, jobs: Sequence[Job], measuring: Sequence[WorkerFacts]) -> frozenset[str]:
         """Return the addresses of the only workers that may measure these jobs; empty for all."""
-        before = {name for job in jobs for name in (*job.lost, *job.likely_lost, *job.late)}
-        avoid = {address for job in jobs for address in job.avoid}
         if (only := {job.only for job in jobs if job.only}) and only <= {w.address for w in measuring}:
             return frozenset(only)
+        before = {name for job in jobs for name in (*job.lost, *job.likely_lost, *job.late)}
+        avoid = {address for job in jobs for address in job.avoid}
         if not before and not avoid and not self.states.distrusted:
             return frozenset()
         others = [w.address for w in measuring if w.name not in before and w.address not in avoid]
