@@ -6,8 +6,10 @@ import contextlib
 import os
 import signal
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.search.programs import scale
@@ -16,6 +18,7 @@ import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.cluster import connection, lone
+from tilewright.cluster.connection import WorkerFacts
 from tilewright.kernel.kernel import object_code_of
 from tilewright.meta_schedule.arg_info import ArgInfo, TensorInfo
 from tilewright.meta_schedule.runner import dask_runner
@@ -125,3 +128,64 @@ def test_without_a_worker_the_message_says_what_to_start(machines: Machines, tmp
         (result,) = [future.result() for future in runner.run([kernel(tmp_path)])]
     assert result.error_msg is not None and "there was no worker with" in result.error_msg
     assert "tilewright worker" in result.error_msg
+
+
+class Pending:
+    """A task that no worker finishes."""
+
+    status = "pending"
+
+    def result(self, timeout: float) -> bytes:
+        raise TimeoutError
+
+    def cancel(self) -> None:
+        self.status = "cancelled"
+
+
+def test_the_time_of_a_task_starts_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = WorkerFacts("tcp://1", "name", "host", "llvm", "versions", 1, 0, 0.0, offers=frozenset({"what it needs"}))
+    cluster: Any = types.SimpleNamespace(
+        **{"is_connected": True, "connection": 1, "silent_since": None, "workers": lambda: {"tcp://1": there}},
+        **{"new_name": lambda what: what, "listen": lambda name, task: None, "name": lambda worker: "its name"},
+    )
+    clock = [100.0]
+    monkeypatch.setattr(lone.time, "monotonic", lambda: clock[0])
+    futures: list[Pending] = []
+
+    def submit(name: str, is_suspect: bool) -> Pending:
+        assert (name, is_suspect) == ("build", False)
+        futures.append(Pending())
+        return futures[-1]
+
+    task = lone.LoneTask(cluster, "build", submit, "what it needs", 4.0)
+    clock[0] += 1000.0  # others use the worker
+    assert not task.done()
+    task.begins("tcp://1")
+    clock[0] += 4.9
+    assert not task.done()
+    clock[0] += 0.2
+    assert task.done() and futures[0].status == "cancelled"
+    with pytest.raises(tw.ResourceError, match="its name began it and has sent no result for 5 s") as error:
+        task.result()
+    assert error.value.code == "cluster/late"
+
+
+def test_a_task_that_the_scheduler_forgot_is_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster: Any = types.SimpleNamespace(
+        **{"is_connected": True, "connection": 1, "silent_since": None, "workers": dict},
+        **{"new_name": lambda what: what, "listen": lambda name, task: None},
+    )
+    futures: list[Pending] = []
+
+    def submit(name: str, is_suspect: bool) -> Pending:
+        futures.append(Pending())
+        return futures[-1]
+
+    task = lone.LoneTask(cluster, "build", submit, "what it needs", 4.0)
+    for number in range(3):
+        assert not task.done() and len(futures) == number + 1
+        futures[-1].status = "lost"
+    assert task.done() and len(futures) == 3
+    with pytest.raises(tw.ResourceError, match="canceled it") as error:
+        task.result()
+    assert error.value.code == "cluster/lost-workers"

@@ -291,7 +291,7 @@ class ClusterMeasurer:
             case ("removed", worker, names, ended):
                 self._lose_worker(worker, names, ended=ended)
             case ("ended", chunk, status, answer, worker):
-                if self._chunks.get(chunk.name) is chunk:  # else it was given up
+                if chunk.name in self._chunks:  # else it was given up
                     self._finish_task(chunk, status, answer, worker)
 
     def _lose_worker(self, worker: str, names: list[str], *, ended: bool) -> None:
