@@ -15,7 +15,7 @@ from tests.search.programs import scale, tiles
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.cluster import connection, labels, measurer, worker
+from tilewright.cluster import connection, labels, measurer, tasks, worker
 from tilewright.cluster.connection import Cluster
 
 from .machines import Machines, until
@@ -320,6 +320,29 @@ def test_pickled_results_are_refused(machines: Machines) -> None:
             cluster.client.submit(complex, 1).result()
     finally:
         cluster.close()
+
+
+def test_errors_of_tasks_are_not_unpickled(machines: Machines, tmp_path: Path) -> None:
+    """A session takes no code from a worker, also not by an exception that a task raises."""
+    patch = f"""
+from tilewright.cluster import tasks
+class Harm(Exception):
+    def __reduce__(self):
+        where = {str(tmp_path / "harm-")!r}
+        return eval, (f"(open({{where!r}} + str(__import__('os').getpid()), 'w').close(), Exception())[1]",)
+def hold(data):
+    raise Harm
+hold.__module__, hold.__qualname__ = tasks.__name__, "hold"
+tasks.hold = hold
+"""
+    machines.worker("--measure", "1", "--build", "1", patch=patch)
+    cluster = Cluster(machines.address)
+    try:
+        with pytest.raises(Exception, match="the log of its worker"):
+            cluster.client.submit(tasks.hold, b"", pure=False).result(timeout=30)
+    finally:
+        cluster.close()
+    assert not (tmp_path / f"harm-{os.getpid()}").exists()
 
 
 def test_without_dask_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

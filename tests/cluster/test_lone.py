@@ -83,7 +83,7 @@ def test_a_stopped_worker_fails_builds_and_measurements_that_it_was_given(machin
         ("DaskBuilder: the build", built.error_msg),
         ("DaskRunner: the measurement", result.error_msg),
     ):
-        assert message.startswith(f"{what} was lost: there was no worker with") and "sleepy" in message
+        assert message.startswith(f"{what} was lost: there was no worker with") and "were lost with it" in message
     assert future.done()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import logging
 import pickle
@@ -137,7 +138,7 @@ class Cluster:
         try:
             # Results are bytes: whoever sends something that would have to be unpickled is refused.
             with processors.off_kernels():  # a worker of this machine may be measuring
-                client = engine().Client(
+                client = _client_kind()(
                     self.address,
                     timeout=seconds,
                     deserializers=["msgpack"],
@@ -347,6 +348,29 @@ class Cluster:
         if self._own:
             with contextlib.suppress(Exception), _without_errors_of_clients():
                 self.client.close(timeout=2)
+
+
+#: what a task says that failed with its worker, of a client that does not unpickle errors
+KILLED = "KilledWorker"
+
+
+@functools.cache
+def _client_kind() -> Any:
+    """Return the class of clients that unpickle nothing: Dask's unpickles the errors of tasks, which workers send."""
+
+    class Client(engine().Client):  # type: ignore[misc]  # Dask has no types
+        def _handle_task_erred(self, key: Any = None, exception: Any = None, traceback: Any = None) -> None:
+            del traceback
+            is_killed = isinstance(exception, bytes) and KILLED.encode() in exception
+            said = KILLED if is_killed else "it raised an error, which the log of its worker has"
+            super()._handle_task_erred(key=key, exception=said)
+
+    return Client
+
+
+def is_killed(error: object) -> bool:
+    """Return whether the error of a task says that its worker, or one that had what it needs, was lost."""
+    return isinstance(error, engine().KilledWorker) or str(error) == KILLED
 
 
 @contextlib.contextmanager

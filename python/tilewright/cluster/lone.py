@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.cluster.connection import Cluster, fails_with_its_worker
+from tilewright.cluster.connection import Cluster, fails_with_its_worker, is_killed
 from tilewright.cluster.deadlines import GRACE
-from tilewright.cluster.engine import engine
 from tilewright.cluster.fetcher import FETCH_SECONDS
 from tilewright.cluster.job import MOST_LOST
 from tilewright.errors import ResourceError
@@ -109,11 +108,13 @@ class LoneTask:
             error = self._future.exception(timeout=FETCH_SECONDS)
         except Exception as unknown:
             error = unknown
-        if not isinstance(error, engine().KilledWorker):
+        if not is_killed(error):
             self._give_again(f"its worker cannot run it: {error}")
             return
-        address = error.last_worker.address
-        (self._lost if address == self._worker else self._likely_lost).append(self._cluster.name(address))
+        if self._worker:
+            self._lost.append(self._cluster.name(self._worker))
+        else:  # it may have ended it before the event left
+            self._likely_lost.append("a worker that had not begun it")
         lost, likely = len(self._lost), len(self._likely_lost)
         is_to_blame = lost >= MOST_LOST or (lost > 0 and likely > 0) or likely > MOST_LOST
         self._give_again(self._losses() if is_to_blame else "")

@@ -104,8 +104,7 @@ class ClusterMeasurer:
         self._defect: Exception | None = None  # raised by the next poll(); as on the thread of the pump
         self._lost_since: float | None = None  # the scheduler
         self._connection = cluster.connection
-        self._looked = 0.0
-        self._closed = False
+        self._looked, self._closed = 0.0, False
         self.states = WorkerStates()
         self._builders = Builders(cluster, self.states)
         self.task_seconds = 0.0  #: the shortest time that a candidate was measured so far; 0 before there is one
@@ -224,7 +223,7 @@ class ClusterMeasurer:
             self._fetcher.add(chunk, future)
             return
         if status == "error":
-            status = why_failed(chunk, future, FETCH_SECONDS)
+            status = why_failed(chunk, future, self._shared_builds(), FETCH_SECONDS)
         self._cluster.pump.events.put((self, ("ended", chunk, status, None, "")))
 
     def _on_result(self, chunk: Chunk, result: bytes | BaseException, worker: str) -> None:
@@ -308,8 +307,11 @@ class ClusterMeasurer:
 
     def _build_of(self, name: str) -> Build | None:
         """Return the object of a task of this name, while it is needed."""
-        needed = [self._reference, self._incumbent and self._incumbent[0], *(job.build for job in self._jobs.values())]
-        return next((build for build in needed if build is not None and build.future.key == name), None)
+        needed = [*self._shared_builds(), *(job.build for job in self._jobs.values() if job.build is not None)]
+        return next((build for build in needed if build.future.key == name), None)
+
+    def _shared_builds(self) -> list[Build]:
+        return [build for build in (self._reference, self._incumbent and self._incumbent[0]) if build is not None]
 
     def _leave(self, chunk: Chunk) -> list[Job]:
         """Forget a task; return its jobs, which are in no task then."""
@@ -646,8 +648,7 @@ class ClusterMeasurer:
 
     def _build_again(self, job: Job, code: str) -> None:
         """Queue a job again whose build did not come to an end."""
-        if self._is_to_blame(job.build, code):
-            job.lost.append(_BUILDER)
+        job.lost += [_BUILDER] if self._is_to_blame(job.build, code) else []
         job.build = None
         self._queue_again(job)
 
@@ -719,9 +720,8 @@ class ClusterMeasurer:
         workers = self._cluster.workers()
         for chunk in list(self._chunks.values()):
             if now > chunk.deadline:
-                host = workers.get(chunk.worker)
-                is_there = host is not None and host.quiet < HEARTBEAT and not chunk.is_killed
-                self._retry_elsewhere(chunk, chunk.worker, "late" if is_there else "lost")
+                is_there = (host := workers.get(chunk.worker)) is not None and host.quiet < HEARTBEAT
+                self._retry_elsewhere(chunk, chunk.worker, "late" if is_there and not chunk.is_killed else "lost")
         self.states.look(workers)
         if self._chunks:
             for silent in [each for each in workers.values() if each.is_silent]:
