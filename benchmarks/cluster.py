@@ -53,7 +53,7 @@ def simulated(result: bytes, seconds: float, build_seconds: float) -> None:
     turns: dict[str, processors.Turns] = collections.defaultdict(processors.Turns)
 
     def build(specification: bytes, modules: list[bytes], options: list[bytes]) -> bytes:
-        run = tasks._Run(unpack(specification))
+        run = tasks.Run(unpack(specification))
         run.begins()
         built = []
         for module in modules:
@@ -65,7 +65,7 @@ def simulated(result: bytes, seconds: float, build_seconds: float) -> None:
     def measure(
         specification: bytes, program: bytes, reference: bytes, chunks: list[bytes], incumbent: bytes | None
     ) -> bytes:
-        run, answers = tasks._Run(unpack(specification)), []
+        run, answers = tasks.Run(unpack(specification)), []
         with turns[run._worker.address].turn(1, run.wanted):
             run.begins()
             for _ in unpack(specification)["candidates"]:

@@ -32,14 +32,14 @@ folder = Path(tempfile.gettempdir())
 result = (folder / "result").read_bytes()
 
 def build(specification, modules, options):
-    run = tasks._Run(unpack(specification))
+    run = tasks.Run(unpack(specification))
     run.begins()
     built = [{"result": result, "object": module, "times": {"building": 1e-3}} for module in modules]
     return pack({"built": built, "worker": run._worker.address})
 
 @tasks._answers
 def measure(specification, program, reference, chunks, incumbent):
-    run, answers, unpacked = tasks._Run(specification), [], [unpack(each) for each in chunks]
+    run, answers, unpacked = tasks.Run(specification), [], [unpack(each) for each in chunks]
     with tasks._TURNS.turn(1, run.wanted):
         run.begins()
         modules = [unpacked[each["chunk"]]["built"][each["place"]]["object"] for each in specification["candidates"]]
@@ -140,7 +140,6 @@ def test_two_sessions_share_a_worker_equally(simulated: Machines) -> None:
 
 
 def test_a_candidate_that_ends_workers_from_within_a_chunk_is_a_failure(simulated: Machines) -> None:
-    # If a worker dies, Dask runs its task on another worker until the session cancels the task.
     for number in range(5):
         simulated.worker("--measure", "1", "--build", "1", patch=SIMULATED, wait=False, host=str(number))
     simulated.wait()
