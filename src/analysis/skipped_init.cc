@@ -10,6 +10,7 @@
 #include "analysis/skipped_init.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 
@@ -216,6 +217,22 @@ struct Digits {
   }
 };
 
+/// Whether the element that the block writes may depend on the variable of a loop around it. The regions that the block
+/// declares may be larger than what it writes, and depend on it anyway.
+bool may_name_element(const Block& block, const Ref<Var>& loop_var) {
+  bool found = false;
+  auto uses = [&](const auto& values) {
+    found = found || any_of(values, [&](const NodeRef& value) { return uses_var(value, loop_var); });
+  };
+  visit(
+      block.body, [&](const Ref<BufferStore>& store) { uses(store->indices); },
+      [&](const Ref<BlockRealize>& realize) { uses(realize->iter_values); },
+      [&](const Ref<LetStmt>& let) { uses(std::array{let->value}); },
+      [&](const Ref<For>& loop) { uses(std::array{loop->min}); },
+      [&](const Ref<Evaluate>& call) { uses(std::array{call->value}); });
+  return found;
+}
+
 class SkippedInitFinder {
  public:
   SkippedInitFinder(const Stmt& body, const Block* only) : only_(only), is_outside_(only != nullptr), names_(body) {}
@@ -330,6 +347,7 @@ class SkippedInitFinder {
         auto index = find_if(write->region, is_index);
         if (index == write->region.end()) continue;
         if (Sum::uses(sum.steps, loop.var)) {  // some digits of the loop name the element, perhaps
+          if (!may_name_element(block, loop.var)) break;
           const Expr& size = write->buffer->shape[index - write->region.begin()];
           sum.elements.push_back({substitute((*index)->min, nest_.values), zero(size.dtype()), size});
         } else {

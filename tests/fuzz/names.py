@@ -102,7 +102,7 @@ def judged(func: ir.PrimFunc, arrays: list[np.ndarray], kernel: Any) -> str:
     expectations = Expectations(task, given, 1)
     initial = expectations.arguments()
     of_search = [
-        np.frombuffer(bytearray(data), numpy_dtype(dtype)).reshape(shape) for _, dtype, shape, _, data in initial
+        np.frombuffer(bytearray(data), numpy_dtype(dtype)).reshape(shape) for _, dtype, shape, _, data, _ in initial
     ]
     kernel(*of_search)
     written = [p.name for p in task.parameters if p.role != "input"]

@@ -206,7 +206,7 @@ def test_expectations(names: tuple[str, ...]) -> None:
     arguments = expectations.arguments()
     told = [name for name, *_ in arguments]
     assert len(set(told)) == 4
-    a, b, c = (np.frombuffer(data, "float32") for *_, data in arguments[:3])
+    a, b, c = (np.frombuffer(data, "float32") for *_, data, _ in arguments[:3])
     assert expectations.judge({told[3]: ((a - 2 * b) * c).tobytes()})[0] == "full"
     with pytest.raises(tw.InternalError):
         expectations.judge({told[3]: ((b - 2 * a) * c).tobytes()})

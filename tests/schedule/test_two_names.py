@@ -50,7 +50,7 @@ STEPS = {
 def test_the_order_of_iterations_matters(read: str, step: str) -> None:
     region, element, _ = READS[read]
     sch = tw.Schedule(program(region, element))
-    with pytest.raises(tw.ScheduleError, match="two names of one memory"):
+    with pytest.raises(tw.ScheduleError, match="accesses one memory as"):
         STEPS[step](sch)
 
 
