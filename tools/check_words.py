@@ -43,8 +43,10 @@ BRITISH = {
     "modelling": "modeling",
     "cancelled": "canceled",
 }
-# "Analyses" is the plural of analysis, too.
-BRITISH_WORD = re.compile("(" + "|".join(BRITISH) + r")(?<!analyse(?=s\b))", re.IGNORECASE)
+# "Analyses" is the plural of analysis, too; CancelledError and "cancelled" are names of Python and Dask.
+BRITISH_WORD = re.compile(
+    "(" + "|".join(BRITISH) + r")(?<!analyse(?=s\b))(?!Error)(?<!\"cancelled(?=\"))", re.IGNORECASE
+)
 EMPTY_NAMES = {"utils", "util", "common", "misc", "helper", "helpers"}
 
 #: Documentation and code that uses the field's words alone.

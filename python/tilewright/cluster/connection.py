@@ -204,12 +204,12 @@ class Cluster:
         if (lone := self._lone.get(name)) is not None:
             lone.begins(worker)
         else:
-            self.pump.tell("began", name, worker)
+            self.pump.notify("began", name, worker)
 
     def _on_worker(self, message: Any) -> None:
         if isinstance(message, dict) and message.get("action") == "remove-worker":
             tasks = [str(key) for key in message.get("processing-tasks") or ()]
-            self.pump.tell("removed", message["worker"], tasks, bool(message.get("expected")))
+            self.pump.notify("removed", message["worker"], tasks, bool(message.get("expected")))
 
     @property
     def is_connected(self) -> bool:

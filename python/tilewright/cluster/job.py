@@ -75,7 +75,7 @@ class Job:
     avoid: frozenset[str] = frozenset()  #: addresses of workers that it should not run on again
     only: str = ""  #: address of the worker that measures it again
     bad_builds: dict[str, str] = dataclasses.field(default_factory=dict)
-    """What went wrong with the objects of workers that built it before, by address."""
+    """Failures of the objects that workers built of it before, by address of the worker."""
 
     @property
     def goes_alone(self) -> bool:

@@ -239,7 +239,7 @@ class ClusterMeasurer:
             try:
                 answer = decoded(result, self._references.sizes, kernels=kernels, candidates=candidates)
                 worker = answer["worker"]
-                if worker != chunk.worker:  # it is a lie, or the task began so late that its event comes later
+                if worker != chunk.worker:  # it is false, or the task began so late that its event comes later
                     worker = self._fetcher.holder(chunk.future) or chunk.worker or worker
             except ValueError as error:
                 status = f"refused: answered with bytes that are not a result: {error}"

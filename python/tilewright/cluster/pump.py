@@ -41,7 +41,7 @@ class Pump:
                 with processors.off_kernels():  # as the thread of Dask's client
                     self._thread.start()
 
-    def tell(self, *event: Any) -> None:
+    def notify(self, *event: Any) -> None:
         """Add an event for all searches, if there are any."""
         if self.members:
             self.events.put((None, event))

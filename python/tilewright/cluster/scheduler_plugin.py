@@ -1,4 +1,4 @@
-"""What runs in Dask's scheduler: a task whose worker is lost fails at once, and who submitted it decides where it goes.
+"""A plugin of Dask's scheduler: a task whose worker is lost fails at once, and its session decides where it goes.
 
 Without this, Dask gives such a task to the next worker before a search hears of the loss, until four are lost with it.
 Dask has one limit for all tasks of a scheduler, ``distributed.scheduler.allowed-failures``. So only tasks with an
