@@ -126,7 +126,8 @@ def difference(got: list[np.ndarray], want: list[np.ndarray]) -> str | None:
         if a.tobytes() == b.tobytes():
             continue
         bits = np.dtype(f"u{a.dtype.itemsize}")
-        same = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
+        # ascontiguousarray would give an array without dimensions one.
+        same = np.asarray(a, order="C").view(bits) == np.asarray(b, order="C").view(bits)
         if a.dtype.kind not in "biu":
             same |= (np.isnan(a.astype("float64")) & np.isnan(b.astype("float64"))) | ((a == 0) & (b == 0))
         if same.all():
