@@ -1,4 +1,7 @@
-"""Which workers build for a search: not those whose objects are no objects, or others than another worker builds."""
+"""The workers that build for a search.
+
+Excluded are workers that sent invalid objects, or an object that failed where another worker's object worked.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ class Builders:
         self._cluster, self._states = cluster, states
 
     def able(self, workers: Mapping[str, WorkerFacts]) -> list[WorkerFacts]:
-        """Return the workers that build. Those whose measurements are not trusted do where there is no other one."""
+        """Return the workers that build: those whose measurements are trusted, or all if none are."""
         able = [w for w in workers.values() if w.build and not w.is_silent and not self._states.builds_badly(w.address)]
         return [w for w in able if not self._states.is_distrusted(w.address)] or able
 

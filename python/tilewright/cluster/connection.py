@@ -350,7 +350,7 @@ class Cluster:
                 self.client.close(timeout=2)
 
 
-#: what a task says that failed with its worker, of a client that does not unpickle errors
+#: text of the error of a task whose worker was lost, in a client that does not unpickle errors
 KILLED = "KilledWorker"
 
 

@@ -10,7 +10,7 @@ from tilewright.cluster.job import Chunk
 
 __all__ = ["GRACE", "Deadlines"]
 
-#: seconds added to the time limit of a task before its worker is considered lost
+#: seconds beyond the time limit of a task after which its worker is considered lost
 GRACE = 10.0
 
 

@@ -1,4 +1,4 @@
-"""Which tasks were lost with a worker, why Dask gives a task up, and which workers are missing."""
+"""Tasks that are lost with a worker, reasons why Dask stops a task, and kinds of workers that a search waits for."""
 
 from __future__ import annotations
 

@@ -683,7 +683,7 @@ class ClusterMeasurer:
         self._requeue(chunk)
 
     def _retry_elsewhere(self, chunk: Chunk, worker: str, losses: str) -> None:
-        """Record that a worker was lost with a task, or gave no result in time, and queue its jobs again."""
+        """Count a worker as lost or late with a task, and queue the jobs of the task again."""
         chunk.blame(self.states.name(worker), losses)
         if worker and losses != "likely_lost":
             self.states.lost(worker)

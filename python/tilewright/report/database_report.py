@@ -46,7 +46,7 @@ __all__ = ["Baseline", "BestSchedule", "DatabaseReport", "Roofline", "TaskReport
 STOPPED = "slow_stopped"
 #: outcome of records of other programs whose seconds are none
 NO_TIME = "no time"
-#: no call takes less: a fraction of a cycle
+#: least seconds of a call: a fraction of a cycle
 LEAST_SECONDS = 1e-12
 ORDINALS = {1: "best", 2: "second-best", 3: "third-best"}
 #: message for a database without records

@@ -6,7 +6,7 @@ import functools
 from types import CodeType, FunctionType
 from typing import Any
 
-#: types of values that are what they look like, which most are
+#: types whose values are compared by what they are; other objects may change
 PLAIN = frozenset((int, str, float, bool, type(None)))
 
 

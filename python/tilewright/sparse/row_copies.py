@@ -1,7 +1,7 @@
-"""Elements of formats whose rows are stored one after another, or as lanes of groups that are. They are copied by rows,
-in the order of memory, padding too, in vectors.
+"""Elements of formats that store rows one after another, or groups of rows as lanes. They are copied row by row in the
+order of memory, padding included, in vectors.
 
-Nobody needs to know then where each stored element comes from: rows say it.
+No array is needed that maps stored elements to nonzeros.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: rows, or groups of them, that a task copies
 OF_TASK = 512
-#: in place of a data type of elements: their numbers are stored
+#: given as the type of elements to store the numbers of nonzeros instead
 NUMBERS = ""
 
 

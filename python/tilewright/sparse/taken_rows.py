@@ -219,8 +219,8 @@ def rows_of_rules(rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros) -> 
     return taken if np.array_equal(times, every.of_all > 0) else None
 
 
-#: by what conditions of rules are made of: which rule selects the rows of each length, SEVERAL where more do, their
-#: number where none does; None where a condition uses more than lengths
+#: For each length of a row, the index of the rule that selects such rows, SEVERAL if several rules do, or the number of
+#: rules if none does. The key identifies the conditions of the rules. None if a condition depends on more than lengths.
 _owners_of: dict[Any, Array | None] = {}
 MOST_KNOWN = 256
 SEVERAL = -1
@@ -229,8 +229,8 @@ SEVERAL = -1
 def _owners_of_lengths(
     rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros, longest: int, always: dict[int, bool]
 ) -> Array | None:
-    """Return which rule selects the rows of each length up to the longest one. Conditions are evaluated once for rules
-    that are equal, whatever the longest length is."""
+    """Return for each row length up to the longest one the rule that selects rows of that length. Rules with equal
+    conditions share the table, whatever the longest length is."""
     conditions = {id(each): each for rule in rules for each in rule.conditions}
     own = {number: made_of(each) for number, each in conditions.items()}
     if any(own[number] is each for number, each in conditions.items()):
