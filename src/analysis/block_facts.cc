@@ -7,6 +7,7 @@
 #include "analysis/block_access_region.h"
 #include "analysis/cover.h"
 #include "analysis/divisors.h"
+#include "analysis/memory_names.h"
 #include "analysis/plain_store.h"
 #include "analysis/scope.h"
 #include "analysis/sure_writes.h"
@@ -617,22 +618,25 @@ class Examine {
   bool check_commutative() {
     bool good = true;
     int stores = 0, loads = 0, blocks = 0;
-    std::unordered_map<NodeRef, int> operation_on;  // by memory: several views may show one element
+    MemoryNames names;  // several views may show one element
+    names.add_views(*block_);
+    std::unordered_map<const NodeBase*, int> operation_on;
     visit(
         block_->body,
         [&](const Ref<BufferStore>& store) {
           auto step = ReductionStep::of(*store);
-          good &= step && !may_fail_early(*step, analyzer_) &&
-                  operation_on.emplace(memory_of(store->buffer), step->operation()).first->second == step->operation();
+          good &=
+              step && !may_fail_early(*step, analyzer_) &&
+              operation_on.emplace(names.memory(store->buffer), step->operation()).first->second == step->operation();
           ++stores;
         },
         [&](const Ref<BufferLoad>& load) { loads += written(load->buffer) || is_view(load->buffer); },
         [&](const Ref<BlockRealize>& realize, Visitor& v) {
           const BlockFacts& inner = BlockFacts::of(realize->block);
           good &= inner.role == BlockRole::kUpdate && inner.why.empty() && inner.commutative;
-          std::unordered_set<NodeRef> updated;
+          std::unordered_set<const NodeBase*> updated;
           for (const Ref<BufferRegion>& write : realize->block->writes) {
-            good &= updated.insert(memory_of(write->buffer)).second;
+            good &= updated.insert(names.memory(write->buffer)).second;
           }
           ++blocks;
           for (const Expr& value : realize->iter_values) v(value);
@@ -640,16 +644,6 @@ class Examine {
         });
     facts_.compound |= blocks > 0;
     return good && loads == stores && !accumulates_by_pointer_ && (blocks == 0 || (blocks == 1 && stores == 0));
-  }
-
-  /// The data variable of the buffer, or of what it is a view of.
-  NodeRef memory_of(const Ref<Buffer>& buffer) const {
-    NodeRef data = buffer->data;
-    for (size_t i = block_->match_buffers.size(); i-- > 0;) {  // a view of a view stands behind its source
-      const MatchBufferRegion& match = *block_->match_buffers[i];
-      if (match.buffer->data == data) data = match.source->buffer->data;
-    }
-    return data;
   }
 
   bool is_view(const NodeRef& buffer) const {

@@ -12,7 +12,7 @@
 #include "analysis/block_facts.h"
 #include "analysis/disjoint_rows.h"
 #include "analysis/findings.h"
-#include "analysis/free_vars.h"
+#include "analysis/isolation.h"
 #include "analysis/plain_store.h"
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
@@ -178,19 +178,10 @@ class Below {
   std::set<int> atomic_;
 };
 
-/// Whether the block uses the variable of the loop, or of a loop between the two, other than to bind its axes: its
-/// instances are then more than its axes say.
-bool uses_loops_inside(const Tree& tree, int loop, int block) {
-  const FreeVars& outside = FreeVars::of(tree.block_ref(block));
-  for (int at = tree[block].parent; at >= loop && !tree[at].is_block; at = tree[at].parent) {
-    if (tree[at].is_loop && outside.contains(tree.for_at(at).loop_var)) return true;
-  }
-  return false;
-}
-
-/// Whether such variables select what the block writes: B[vi + j], where only vi is an axis.
+/// Whether the loop, or one between it and the block, selects what the block writes other than through its axes:
+/// B[vi + j], where only vi is an axis.
 bool selects_by_loops(const Tree& tree, int loop, int block) {
-  if (!uses_loops_inside(tree, loop, block)) return false;
+  if (!why_not_isolated(tree, block, tree[loop].parent)) return false;
   auto selects = [&](const std::vector<Ref<BufferRegion>>& writes) {
     return any_of(writes, [&](const Ref<BufferRegion>& write) {
       for (int at = tree[block].parent; at >= loop && !tree[at].is_block; at = tree[at].parent) {
@@ -555,7 +546,7 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
       bool owns = execution.can_own(write->buffer) && !in_lanes;
       if (owns && !carries && is_private_to(tree, loop, write->buffer)) continue;
       // Instances of a complete block that store to one element are one instance, and store one value.
-      bool same = facts.role == BlockRole::kComplete && !uses_loops_inside(tree, loop, at);
+      bool same = facts.role == BlockRole::kComplete && !why_not_isolated(tree, at, tree[loop].parent);
       if (same && execution.can_agree(write->buffer, tree.for_at(loop).extent)) continue;
       if (same && below.is_joint_copy(at, write->buffer, execution)) continue;
       return Dependent{Conflict::kWrite,

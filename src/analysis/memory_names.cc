@@ -18,6 +18,15 @@ MemoryNames::MemoryNames(const Stmt& body) {
       });
 }
 
+MemoryNames MemoryNames::of_views(const Stmt& body) {
+  MemoryNames names;
+  visit(body, [&](const Ref<Block>& block, Visitor& walk) {
+    names.add_views(*block);
+    walk.descend(block);
+  });
+  return names;
+}
+
 void MemoryNames::add_views(const Block& block) {
   for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
     sources_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());

@@ -17,6 +17,8 @@ class MemoryNames {
   MemoryNames() = default;
   /// All names that the statement gives.
   explicit MemoryNames(const Stmt& body);
+  /// The views that blocks in the statement make, without pointers.
+  static MemoryNames of_views(const Stmt& body);
 
   /// Adds names that are in the scope of those so far.
   void add_views(const Block& block);

@@ -68,7 +68,8 @@ FoundReducer find_accumulation(const Block& block);
 /// steps, unless the other parts decide.
 bool chooses_pairs(const NodeRef& program);
 
-/// One step from the elements of the buffers at these indices, with `operands`: subtracts them where steps subtract.
+/// Returns the statement that applies one reduction step with `operands` to the elements of the buffers at these
+/// indices. The step subtracts them if the reduction does.
 Stmt step_into(const Reducer& reducer, const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& indices,
                const std::vector<Expr>& operands);
 /// The statement that combines `operands`, partial results, into the elements of the buffers at these indices.

@@ -23,34 +23,16 @@ bool meet(const std::unordered_set<const NodeBase*>& a, const std::unordered_set
   return any_of(a, [&](const NodeBase* pointer) { return b.contains(pointer); });
 }
 
-void note_views(const Block& block, ShownMemory& shown) {
-  for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
-    const NodeBase* source = match->source->buffer->data.get();
-    auto outer = shown.find(source);
-    shown[match->buffer->data.get()] = outer == shown.end() ? source : outer->second;
-  }
-}
-
 }  // namespace
-
-ShownMemory shown_memory(const NodeRef& program) {
-  ShownMemory shown;
-  visit(program, [&](const Ref<Block>& block, Visitor& v) {
-    note_views(*block, shown);
-    v.descend(block);
-  });
-  return shown;
-}
 
 Exchange exchange_of(const Stmt& s) { return has_blocks(s) ? Exchange::kTeamMemory : Exchange::kSharedMemory; }
 
-Touched Touched::by(const NodeRef& root, Exchange exchange, const ShownMemory& around) {
+Touched Touched::by(const NodeRef& root, Exchange exchange, const MemoryNames& around) {
   Touched touched;
-  ShownMemory views = around;
+  MemoryNames views = around;
   auto note = [&](std::unordered_set<const NodeBase*>& set, const Ref<Var>& pointer) {
     if (!is_shared(pointer, exchange)) return;
-    auto view = views.find(pointer.get());
-    set.insert(view == views.end() ? pointer.get() : view->second);
+    set.insert(views.memory(pointer.get()));
   };
   auto both = [&](const Ref<Var>& pointer) {
     note(touched.read, pointer);
@@ -85,7 +67,7 @@ Touched Touched::by(const NodeRef& root, Exchange exchange, const ShownMemory& a
       },
       [&](const Ref<Buffer>&, Visitor&) {},
       [&](const Ref<Block>& block, Visitor& v) {
-        note_views(*block, views);
+        views.add_views(*block);
         v(block->init);
         v(block->body);
       });
@@ -121,14 +103,14 @@ bool waits_by_order(const PrimFunc& func) {
   return !has_barriers;
 }
 
-bool waits_for_next(const Stmt& body, const ShownMemory& around) {
+bool waits_for_next(const Stmt& body, const MemoryNames& around) {
   if (has_blocks(body)) return false;
   const Touched touched = Touched::by(body, Exchange::kSharedMemory, around);
   return meet(touched.written, touched.read) || meet(touched.updated, touched.read) ||
          meet(touched.updated, touched.written);
 }
 
-bool waits_behind(const Expr& condition, const Stmt& body, const ShownMemory& around) {
+bool waits_behind(const Expr& condition, const Stmt& body, const MemoryNames& around) {
   if (effect_of(condition) == Effect::kPure || has_blocks(body)) return false;
   const Touched read = Touched::by(condition, Exchange::kSharedMemory, around);
   if (read.read.empty()) return false;
@@ -136,7 +118,7 @@ bool waits_behind(const Expr& condition, const Stmt& body, const ShownMemory& ar
   return meet(read.read, inside.written) || meet(read.read, inside.updated);
 }
 
-bool has_waits(const Stmt& s, const ShownMemory& around) {
+bool has_waits(const Stmt& s, const MemoryNames& around) {
   bool waits = false;
   visit(
       s,

@@ -6,9 +6,9 @@
 #pragma once
 
 #include <functional>
-#include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/memory_names.h"
 #include "ir/stmt.h"
 
 namespace tilewright::analysis {
@@ -22,18 +22,13 @@ enum class Exchange {
 /// values through "shared".
 Exchange exchange_of(const Stmt& s);
 
-/// Pointers of views, each with that of the memory that it shows.
-using ShownMemory = std::unordered_map<const NodeBase*, const NodeBase*>;
-/// All views of a program.
-ShownMemory shown_memory(const NodeRef& program);
-
 /// Pointers to memory that threads share, by what a statement or expression does to it. Those of views, in it and
 /// `around` it, count as what they show.
 struct Touched {
   std::unordered_set<const NodeBase*> read, written;
   std::unordered_set<const NodeBase*> updated;  ///< by atomic operations, which have no order among themselves
 
-  static Touched by(const NodeRef& root, Exchange exchange, const ShownMemory& around = {});
+  static Touched by(const NodeRef& root, Exchange exchange, const MemoryNames& around = {});
   void add(const Touched& other);
   /// The order of the two matters.
   bool depends_on(const Touched& other) const;
@@ -43,11 +38,11 @@ bool has_blocks(const Stmt& s);
 /// Whether the threads of the function wait where the order of statements matters, without barriers that say so.
 bool waits_by_order(const PrimFunc& func);
 /// Somewhere in the statement, the threads that run it wait for one another, in a function that waits by order.
-bool has_waits(const Stmt& s, const ShownMemory& around = {});
+bool has_waits(const Stmt& s, const MemoryNames& around = {});
 /// An iteration of a loop of plain statements uses shared memory as the one before it left it.
-bool waits_for_next(const Stmt& body, const ShownMemory& around = {});
+bool waits_for_next(const Stmt& body, const MemoryNames& around = {});
 /// A condition or loop bound reads shared memory that the plain statements in its body write.
-bool waits_behind(const Expr& condition, const Stmt& body, const ShownMemory& around = {});
+bool waits_behind(const Expr& condition, const Stmt& body, const MemoryNames& around = {});
 /// Whether all threads of a team get the same value: from variables that do not vary, and from memory that the team
 /// shares, if barriers separate reads from writes.
 bool is_uniform(const Expr& e, const std::function<bool(const Ref<Var>&)>& varies);

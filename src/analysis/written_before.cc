@@ -43,8 +43,8 @@ class Inside {
     }
     return all;
   }
-  /// The condition under which the first iterations of loops that do not move the region run; other iterations of these
-  /// reach the same elements.
+  /// Returns the condition with each loop that the region does not depend on in its first iteration: later iterations
+  /// of such a loop access the same elements.
   Expr condition_for(const arith::Region& region) const {
     VarMap first;
     for (size_t i = from_; i < around_.size(); ++i) {

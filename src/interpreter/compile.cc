@@ -51,7 +51,7 @@ void Compiler::function(const Ref<PrimFunc>& func) {
   team_ = 0;
   together_ = true;
   waits_by_order_ = analysis::waits_by_order(*func);
-  shown_ = analysis::shown_memory(func->body);
+  shown_ = analysis::MemoryNames::of_views(func->body);
   varying_.clear();
   data_.clear();
   fragments_.emplace(func->body);

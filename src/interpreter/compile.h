@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/memory_names.h"
 #include "interpreter/code.h"
 #include "interpreter/interpreter.h"
 #include "ir/buffer_domain.h"
@@ -259,8 +260,8 @@ class Compiler {
   Expr stores_of_warp() const;
   int team_ = 0;  // loops over threads
   bool together_ = true;
-  bool waits_by_order_ = false;                                 // the function
-  std::unordered_map<const NodeBase*, const NodeBase*> shown_;  // pointers of views, and of what they show
+  bool waits_by_order_ = false;  // the function
+  analysis::MemoryNames shown_;  // its views
   std::unordered_set<const NodeBase*> varying_;
   std::unordered_set<const NodeBase*> data_;  // variables that hold values of memory or scalars of the caller
   std::unordered_map<const NodeBase*, std::set<int>> threads_of_;  // variables whose values depend on threads
