@@ -111,24 +111,27 @@ def test_objects_that_a_stopped_worker_holds_are_built_elsewhere(
     until(lambda: machines.logs[0].read_text().count("works as") == 2)
 
 
-#: A worker that is ended by each task that builds or measures the victim, which is the first candidate that comes as
-#: the `place` of a task of several, or of one. An event says which task that was.
+#: A worker that is ended by each task that builds or measures the victim, as soon as it has begun. The victim is the
+#: first candidate of a task of several, or of one.
 KILLER = """
-import fcntl, hashlib, os, tempfile
+import fcntl, hashlib, os, tempfile, threading
 from pathlib import Path
 from tilewright.cluster import tasks
 from tilewright.cluster.messages import unpack
 FUNCTION, SEVERAL = {what!r}, {several!r}
-function = getattr(tasks, FUNCTION)
+function, begins, this = getattr(tasks, FUNCTION), tasks.Run.begins, threading.local()
 def found(specification, arguments):
     if FUNCTION == "build":
         return [] if unpack(specification)["job"].endswith("-0") else [*arguments[0]]  # -0 is the reference
     chunks = [unpack(chunk)["built"] for chunk in arguments[2]]
     return [chunks[each["chunk"]][each["place"]]["object"] for each in unpack(specification)["candidates"]]
 def wrapped(specification, *arguments):
-    names, file = [hashlib.sha256(each).hexdigest() for each in found(specification, arguments)], Path(
-        tempfile.gettempdir()) / "victims"
-    with file.open("a+") as known:
+    this.names = [hashlib.sha256(each).hexdigest() for each in found(specification, arguments)]
+    return function(specification, *arguments)
+def begin(run):
+    begins(run)
+    names = this.names
+    with (Path(tempfile.gettempdir()) / "victims").open("a+") as known:
         fcntl.flock(known, fcntl.LOCK_EX)
         known.seek(0)
         victims = known.read().split()
@@ -136,10 +139,19 @@ def wrapped(specification, *arguments):
             known.write((victims or names)[0] + "\\n")
             known.flush()
             os._exit(1)
-    return function(specification, *arguments)
 wrapped.__module__, wrapped.__qualname__ = tasks.__name__, FUNCTION
 setattr(tasks, FUNCTION, wrapped)
+tasks.Run.begins = begin
 """
+
+
+def distinct(sch: tw.Schedule) -> None:
+    """Schedules whose lowered programs differ: splits by 1 or by a whole extent would leave the same loops."""
+    i, j = sch.get_loops(sch.get_block("Y"))
+    rows = sch.sample_categorical([2, 4, 8, 16, 32], [0.2] * 5)
+    columns = sch.sample_categorical([2, 3, 4, 6, 8, 12, 16, 24, 32, 48], [0.1] * 10)
+    (i0, i1), (j0, j1) = sch.split(i, [None, rows]), sch.split(j, [None, columns])
+    sch.reorder(i0, j0, i1, j1)
 
 
 @pytest.mark.parametrize(("what", "several"), [("build", False), ("build", True), ("measure", False)])
@@ -154,7 +166,7 @@ def test_a_candidate_that_ends_two_workers_is_a_failure(
         patch = KILLER.format(what=what, several=several)
         machines.worker(*arguments, patch=patch, wait=False, host="" if builds else str(number))
     machines.wait()
-    asked = {**SEARCH, "trials": 24, "batch": 8} if several else SEARCH
+    asked = {**SEARCH, "space": distinct} | ({"trials": 24, "batch": 8} if several else {})
     result = tw.tune(scale, **asked, database=tmp_path / "t.db", cluster=machines.address)
     assert result.stop_reason == "trials"
     is_whole(tmp_path / "t.db", asked["trials"])
@@ -235,6 +247,41 @@ tasks.measure = wrapped
     result = tw.tune(scale, **SEARCH, database=tmp_path / "t.db", cluster=machines.address)
     assert result.stop_reason == "trials"
     assert not blamed(is_whole(tmp_path / "t.db"))
+
+
+def test_objects_of_a_lost_builder_are_built_again_by_one_that_joins(machines: Machines, tmp_path: Path) -> None:
+    """Builds avoid workers that are not trusted, and Dask would wait for the lost one to build its objects again."""
+    called, joined = tmp_path / "called", tmp_path / "joined"
+    liar = f"""
+import time
+from pathlib import Path
+def change(answer):
+    Path({str(called)!r}).touch()
+    while not Path({str(joined)!r}).exists():
+        time.sleep(0.05)
+    return {{}}
+{LIAR}
+"""
+    slow = f"import time\ndef change(answer):\n    time.sleep(0.3)\n    return answer\n{LIAR}"
+    machines.worker("--measure", "1", "--build", "1", host="another", patch=liar)
+    builders = []
+
+    def join() -> None:
+        until(called.exists)
+        machines.worker("--measure", "1", "--build", "0", patch=slow)  # built objects wait for it
+        builders.append(machines.worker("--measure", "0", "--build", "1"))
+        joined.touch()
+
+    def replace() -> None:
+        builders[0].kill()
+        machines.worker("--measure", "0", "--build", "1", wait=False)
+
+    threading.Thread(target=join).start()
+    asked = {**SEARCH, "trials": 20, "batch": 20, "progress": At(5, replace)}
+    with pytest.warns(UserWarning, match="gets no more candidates of this search"):
+        result = tw.tune(scale, **asked, database=tmp_path / "t.db", cluster=machines.address)
+    assert asked["progress"].done and result.stop_reason == "trials"
+    assert not blamed(is_whole(tmp_path / "t.db", 20))
 
 
 #: A worker that builds something else: `change` has the object of a module, and returns another one. It answers when

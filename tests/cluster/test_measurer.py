@@ -206,6 +206,7 @@ def test_a_candidate_that_ends_workers_before_it_reports_its_start_is_a_failure(
     ((number, result, *_),) = session.poll(0.0)
     assert (number, _core.measured_facts(result)["code"]) == (0, "cluster/lost-workers")
     assert [session._jobs[each].lost for each in (1, 2)] == [[], []]
+    assert [session._jobs[each].is_suspect for each in (1, 2)] == [True, True]  # they report next time before they run
     # A task that has begun there may have ended: the next one may have run.
     names = {number: given(session, number).name for number in (1, 2)}
     session._take_event(("began", names[2], "third"))

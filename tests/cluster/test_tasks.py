@@ -200,7 +200,9 @@ def test_a_chunk_is_measured_in_order(worker: FakeWorker) -> None:
     facts = [_core.measured_facts(each["result"]) for each in answer["answers"]]
     assert [each["outcome"] for each in facts][1:] == ["wrong_result", "ok"]
     assert facts[0]["outcome"] in ("ok", "slow_stopped")
-    assert facts[2]["incumbent_seconds"] > 0 and answer["answers"][2]["object"] == object_of(first)
+    assert facts[2]["incumbent_seconds"] > 0
+    # Whether it may be in the finals follows from its times, which a busy machine disturbs.
+    assert answer["answers"][2].get("object") == (object_of(first) if facts[2]["contender"] else None)
     assert all(each["times"]["measuring"] > 0 for each in answer["answers"])
     assert all(each["built_by"][1]["building"] > 0 for each in answer["answers"])
     assert answer["outputs"] is not None and "preparing" in answer["answers"][0]["times"]

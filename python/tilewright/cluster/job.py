@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tilewright import ir
@@ -50,6 +50,20 @@ class Build:
     future: Any
     place: int
     worker: str = ""  #: address of the worker that has built it; "" while that is not known
+    allowed: frozenset[str] = frozenset()  #: the only workers that may build it, again too; empty for all
+
+    def is_failed(self) -> bool:
+        """Return whether a worker was lost while it built this."""
+        return bool(self.future.status == "error")
+
+    def is_lost(self, workers: Collection[str]) -> bool:
+        """Return whether Dask does not build this again: it has failed, or waits for workers that have left.
+
+        Args:
+            workers: addresses of the workers that are there.
+        """
+        is_stranded = bool(self.allowed) and self.allowed.isdisjoint(workers) and self.future.status != "finished"
+        return self.is_failed() or is_stranded
 
 
 @dataclasses.dataclass(eq=False)
@@ -71,6 +85,7 @@ class Job:
     lost: list[str] = dataclasses.field(default_factory=list)  #: names of workers that were lost with it
     lost_at: set[str] = dataclasses.field(default_factory=set)  #: addresses of those that were lost with it
     likely_lost: list[str] = dataclasses.field(default_factory=list)  #: names of lost workers that may have run it
+    is_suspect: bool = False  #: whether it was queued on a lost worker, so it may have run there unreported
     late: list[str] = dataclasses.field(default_factory=list)  #: names of workers that work, and gave no result in time
     avoid: frozenset[str] = frozenset()  #: addresses of workers that it should not run on again
     only: str = ""  #: address of the worker that measures it again
@@ -116,6 +131,7 @@ class Chunk:
     jobs: list[Job]
     since: float  #: when the task was given to Dask
     allowed: frozenset[str] = frozenset()  #: the only workers that it may run on; empty for all
+    needs: list[Build] = dataclasses.field(default_factory=list)  #: objects that it measures, or needs to measure
     future: Any = None
     worker: str = ""  #: where it runs
     deadline: float = math.inf

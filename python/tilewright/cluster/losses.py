@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Set
 from typing import Any
 
 from tilewright.cluster.connection import is_killed
-from tilewright.cluster.job import Build, Chunk
+from tilewright.cluster.job import Chunk
 
 __all__ = ["lost_with", "missing_workers", "why_failed"]
 
@@ -37,13 +37,12 @@ def lost_with(
     return surely_lost, likely_lost
 
 
-def why_failed(chunk: Chunk, future: Any, shared: Collection[Build], seconds: float) -> str:
+def why_failed(chunk: Chunk, future: Any, seconds: float) -> str:
     """Return why Dask has given a task up: "killed" with its worker, "unbuilt" as one that it needs was, or an error.
 
     Args:
         chunk: the task.
         future: its future.
-        shared: objects that all tasks need which measure.
         seconds: maximum seconds to wait for the error.
     """
     try:
@@ -52,8 +51,7 @@ def why_failed(chunk: Chunk, future: Any, shared: Collection[Build], seconds: fl
         return "error"
     if not is_killed(error):
         return f"error: {error}"
-    needed = [] if chunk.builds else [*shared, *(job.build for job in chunk.jobs if job.build is not None)]
-    return "unbuilt" if any(build.future.status == "error" for build in needed) else "killed"
+    return "unbuilt" if any(build.is_failed() for build in chunk.needs) else "killed"
 
 
 def missing_workers(can_build: bool, measuring: Collection[object], key: str, targets: Set[str]) -> str:

@@ -223,7 +223,7 @@ class ClusterMeasurer:
             self._fetcher.add(chunk, future)
             return
         if status == "error":
-            status = why_failed(chunk, future, self._shared_builds(), FETCH_SECONDS)
+            status = why_failed(chunk, future, FETCH_SECONDS)
         self._cluster.pump.events.put((self, ("ended", chunk, status, None, "")))
 
     def _on_result(self, chunk: Chunk, result: bytes | BaseException, worker: str) -> None:
@@ -302,16 +302,13 @@ class ClusterMeasurer:
                 for chunk in chunks:
                     self._retry_elsewhere(chunk, worker, losses)
         for chunk in reversed([chunk for chunk in had if chunk.name in self._chunks]):
-            self._requeue(chunk)
+            self._requeue(chunk, is_suspect=not ended)
         self.states.forget(worker)
 
     def _build_of(self, name: str) -> Build | None:
         """Return the object of a task of this name, while it is needed."""
-        needed = [*self._shared_builds(), *(job.build for job in self._jobs.values() if job.build is not None)]
-        return next((build for build in needed if build.future.key == name), None)
-
-    def _shared_builds(self) -> list[Build]:
-        return [build for build in (self._reference, self._incumbent and self._incumbent[0]) if build is not None]
+        needed = [self._reference, self._incumbent and self._incumbent[0], *(job.build for job in self._jobs.values())]
+        return next((build for build in needed if build is not None and build.future.key == name), None)
 
     def _leave(self, chunk: Chunk) -> list[Job]:
         """Forget a task; return its jobs, which are in no task then."""
@@ -625,13 +622,13 @@ class ClusterMeasurer:
 
     # ---- what goes wrong
 
-    def _requeue(self, chunk: Chunk) -> None:
-        """Cancel a task and queue its jobs again."""
+    def _requeue(self, chunk: Chunk, *, is_suspect: bool = False) -> None:
+        """Cancel a task and queue its jobs again, as suspects if they may have run on a lost worker unreported."""
         with contextlib.suppress(Exception):
             chunk.future.cancel()
         for job in reversed(self._leave(chunk)):
-            if chunk.builds:
-                job.build = None
+            job.build = None if chunk.builds else job.build
+            job.is_suspect |= is_suspect
             self._queue_again(job)
 
     def _queue_again(self, job: Job) -> None:
@@ -671,14 +668,15 @@ class ClusterMeasurer:
 
     def _replace_lost_builds(self, chunk: Chunk) -> None:
         """Queue jobs again whose task needs an object that was lost, and then a worker with it that built it again."""
+        workers = self._cluster.workers()
         for job in chunk.jobs:
-            if job.build is not None and job.build.future.status == "error":
-                job.likely_lost.append(_BUILDER)
+            if job.build is not None and job.build.is_lost(workers):
+                job.likely_lost += [_BUILDER] if job.build.is_failed() else []
                 job.build = None
-        if self._reference is not None and self._reference.future.status == "error":
+        if self._reference is not None and self._reference.is_lost(workers):
             self._build_reference_again(chunk, "cluster/canceled")
             return
-        if self._incumbent is not None and self._incumbent[0].future.status == "error" and self._incumbent_job:
+        if self._incumbent is not None and self._incumbent[0].is_lost(workers) and self._incumbent_job:
             self._incumbent = (self._submission.build_again(self._incumbent_job), self._incumbent[1])
         self._requeue(chunk)
 
@@ -726,9 +724,11 @@ class ClusterMeasurer:
         if self._chunks:
             for silent in [each for each in workers.values() if each.is_silent]:
                 self._remove(silent)
-        for chunk in list(self._chunks.values()):
-            if chunk.allowed and not chunk.worker and chunk.allowed.isdisjoint(workers):
-                self._requeue(chunk)  # those that it was meant for have left, and Dask would wait for them
+        for chunk in [each for each in self._chunks.values() if not each.worker]:  # Dask waits for workers that left
+            if chunk.allowed and chunk.allowed.isdisjoint(workers):
+                self._requeue(chunk)
+            elif any(build.is_lost(workers) for build in chunk.needs):
+                self._replace_lost_builds(chunk)
 
     def _remove(self, silent: WorkerFacts) -> None:
         """Remove a silent worker from the scheduler. Dask itself waits for minutes, and others wait for what it holds:

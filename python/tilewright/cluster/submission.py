@@ -41,7 +41,7 @@ class Submission:
         self._submit(tasks.build, chunks, what, modules, options, **_where(chunks, {labels.builds(): 1}))
         for chunk in chunks:
             for place, job in enumerate(chunk.jobs):
-                job.build = Build(chunk.future, place)
+                job.build = Build(chunk.future, place, allowed=chunk.allowed)
 
     def build_again(self, job: Job) -> Build:
         """Build a finished job again. Dask waits for the result where a task depends on it."""
@@ -60,6 +60,9 @@ class Submission:
             rounding: by how much results may differ, by output.
         """
         how = _where(chunks, {labels.measures(self._key): labels.SHARE})
+        for chunk in chunks:
+            built = [job.build for job in chunk.jobs if job.build is not None]
+            chunk.needs = [reference, *built, *([incumbent] if incumbent is not None else [])]
         about = {"key": self._key, "program": self._held_program(), "rounding": dict(rounding)}
         held = [self._program_future] * len(chunks), [reference.future] * len(chunks)
         if chunks[0].jobs[0].kernels is not None:
@@ -70,18 +73,18 @@ class Submission:
             ]
             self._submit(tasks.finals, chunks, what, *held, kernels, **how)
             return
-        what, built, beside = [], [], []
+        what, objects, beside = [], [], []
         for chunk in chunks:
             is_raced = incumbent is not None and any(job.compared_with > 0 for job in chunk.jobs)
             builds, candidates = _candidates(chunk)
-            built.append(builds)
+            objects.append(builds)
             beside.append(incumbent.future if incumbent is not None and is_raced else None)
             more = {"candidates": candidates, "incumbent": incumbent.place if incumbent is not None else 0}
             what.append(pack(self._specification(chunk) | about | more))
-        self._submit(tasks.measure, chunks, what, *held, built, beside, **how)
+        self._submit(tasks.measure, chunks, what, *held, objects, beside, **how)
 
     def _specification(self, chunk: Chunk) -> dict[str, Any]:
-        is_suspect = any(job.losses for job in chunk.jobs)
+        is_suspect = any(job.is_suspect or job.losses for job in chunk.jobs)
         return {
             **{"job": chunk.name, "topic": self._cluster.topic},
             **{"threads": self._threads, "is_suspect": is_suspect},
