@@ -108,10 +108,11 @@ int64_t IndexAnalysis::alignment_of(const Ref<Var>& v) const {
 int64_t IndexAnalysis::alignment_of(const Buffer& buffer, const Expr& index) const {
   const int64_t bytes = buffer.dtype.bytes();
   const Linear parts = linear(buffer, index);
-  int64_t result = std::gcd(std::max(alignment_of(buffer.data), bytes), parts.constant * bytes);
-  for (const Term& term : parts.terms) result = std::gcd(result, term.factor * bytes);
-  result = std::max<int64_t>(result, 1);
-  return std::min<int64_t>(result & -result, kMostAlignment);
+  // The lowest bit that is set in any of them is their greatest common power of two.
+  uint64_t bits = static_cast<uint64_t>(std::max(alignment_of(buffer.data), bytes) | kMostAlignment);
+  bits |= static_cast<uint64_t>(parts.constant) * static_cast<uint64_t>(bytes);
+  for (const Term& term : parts.terms) bits |= static_cast<uint64_t>(term.factor) * static_cast<uint64_t>(bytes);
+  return static_cast<int64_t>(bits & -bits);
 }
 
 std::optional<Interval> IndexAnalysis::interval_of(const Expr& e) const {
@@ -177,10 +178,24 @@ int IndexAnalysis::depth_of(const Expr& e) const {
   return depth;
 }
 
-void IndexAnalysis::collect(const Expr& e, int64_t factor, Linear& into) const {
+namespace {
+
+int64_t wrapped_sum(int64_t a, uint64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + b); }
+
+/// Whether all values of a term are so large that others beside it may pass 64 bits.
+bool is_huge(std::optional<Interval> values, int64_t factor) {
+  constexpr int64_t kMost = int64_t{1} << 60;
+  if (factor > kMost || factor < -kMost) return true;
+  const int64_t most = kMost / std::max<int64_t>(std::abs(factor), 1);
+  return values && (values->low > most || values->high < -most);
+}
+
+}  // namespace
+
+void IndexAnalysis::collect(const Expr& e, uint64_t factor, Linear& into) const {
   switch (has_no_overflow(e) ? e.kind() : Kind::kVar) {
     case Kind::kIntImm:
-      into.constant += factor * e.as<IntImm>()->value;
+      into.constant = wrapped_sum(into.constant, factor * static_cast<uint64_t>(e.as<IntImm>()->value));
       return;
     case Kind::kAdd:
       collect(e.as<Add>()->a, factor, into);
@@ -192,8 +207,8 @@ void IndexAnalysis::collect(const Expr& e, int64_t factor, Linear& into) const {
       return;
     case Kind::kMul: {
       const Mul& product = *e.as<Mul>();
-      if (auto c = const_int(product.b)) return collect(product.a, factor * *c, into);
-      if (auto c = const_int(product.a)) return collect(product.b, factor * *c, into);
+      if (auto c = const_int(product.b)) return collect(product.a, factor * static_cast<uint64_t>(*c), into);
+      if (auto c = const_int(product.a)) return collect(product.b, factor * static_cast<uint64_t>(*c), into);
       break;
     }
     case Kind::kCast:
@@ -204,17 +219,19 @@ void IndexAnalysis::collect(const Expr& e, int64_t factor, Linear& into) const {
   }
   for (Term& term : into.terms) {
     if (term.value == e) {
-      term.factor += factor;
+      term.factor = wrapped_sum(term.factor, factor);
       return;
     }
   }
-  into.terms.push_back({e, factor, depth_of(e)});
+  into.terms.push_back({e, static_cast<int64_t>(factor), depth_of(e)});
 }
 
 IndexAnalysis::Linear IndexAnalysis::linear(const Buffer& buffer, const Expr& index) const {
   Linear result;
-  collect(index, buffer.dtype.lanes, result);
+  collect(index, static_cast<uint64_t>(buffer.dtype.lanes), result);
   std::erase_if(result.terms, [](const Term& term) { return term.factor == 0; });
+  result.may_wrap = std::ranges::any_of(
+      result.terms, [&](const Term& term) { return is_huge(interval_of(term.value), term.factor); });
   std::ranges::stable_sort(result.terms, [](const Term& a, const Term& b) { return a.depth < b.depth; });
   return result;
 }

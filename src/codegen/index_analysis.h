@@ -62,8 +62,9 @@ class IndexAnalysis {
   struct Linear {
     std::vector<Term> terms;  ///< the outermost first
     int64_t constant = 0;
+    bool may_wrap = false;  ///< a product with a factor, or a sum of terms, may pass 64 bits where the index does not
   };
-  /// In scalar elements of the buffer.
+  /// In scalar elements of the buffer. Factors and the constant are modulo 2^64, as addresses are.
   Linear linear(const Buffer& buffer, const Expr& index) const;
 
  private:
@@ -74,7 +75,7 @@ class IndexAnalysis {
     bool unique = false;
   };
   int depth_of(const Expr& e) const;
-  void collect(const Expr& e, int64_t factor, Linear& into) const;
+  void collect(const Expr& e, uint64_t factor, Linear& into) const;
 
   std::unordered_map<NodeRef, Fact> facts_;
   int depth_ = 0;

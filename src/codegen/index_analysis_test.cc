@@ -21,7 +21,7 @@ TEST(IndexAnalysis, TermsOfOuterLoopsComeFirst) {
   known.define(j, known.interval_of(*loop_over(j, 16)));
   // Casts to wider integers are looked through, and what occurs twice is one term.
   Expr index = cast(DataType::int_(64), j * 4 + 3) * 2 + cast(DataType::int_(64), i * 64 - j);
-  auto [terms, constant] = known.linear(*buffer, index);
+  auto [terms, constant, may_wrap] = known.linear(*buffer, index);
   ASSERT_EQ(terms.size(), 2u);
   EXPECT_TRUE(terms[0].value == i);
   EXPECT_EQ(terms[0].factor, 64);
@@ -30,7 +30,16 @@ TEST(IndexAnalysis, TermsOfOuterLoopsComeFirst) {
   EXPECT_EQ(terms[1].factor, 7);
   EXPECT_EQ(terms[1].depth, 2);
   EXPECT_EQ(constant, 6);
+  EXPECT_FALSE(may_wrap);
   EXPECT_TRUE(known.linear(*buffer, i - i).terms.empty());
+  // The index 4 * (k - n) is small, and 4 * k passes 64 bits.
+  Ref<Var> k = var("k", DataType::int_(64));
+  const int64_t n = std::numeric_limits<int64_t>::max() - 20;
+  known.define(k, Interval{n, n + 20});
+  const IndexAnalysis::Linear large = known.linear(*buffer, (k - int_imm(DataType::int_(64), n)) * 4);
+  EXPECT_TRUE(large.may_wrap);
+  EXPECT_EQ(large.constant, 84);  // -4 * n modulo 2^64
+  EXPECT_EQ(known.alignment_of(*buffer, k - int_imm(DataType::int_(64), std::numeric_limits<int64_t>::min())), 4);
 }
 
 TEST(IndexAnalysis, Alignment) {

@@ -18,15 +18,16 @@ namespace {
 
 }  // namespace
 
-#define X(result, name, parameters, arguments)             \
-  extern "C" result __real_##name parameters;              \
-  extern "C" result __wrap_##name parameters;              \
-  extern "C" result __wrap_##name parameters {             \
-    try {                                                  \
-      return __real_##name arguments;                      \
-    } catch (abi::__forced_unwind&) { /* pthread_exit() */ \
-      park();                                              \
-    }                                                      \
+// What pthread_exit() throws is no object of C++, and the sanitizer takes the reference to it for one to nothing.
+#define X(result, name, parameters, arguments)                                      \
+  extern "C" result __real_##name parameters;                                       \
+  extern "C" __attribute__((no_sanitize("null"))) result __wrap_##name parameters;  \
+  extern "C" __attribute__((no_sanitize("null"))) result __wrap_##name parameters { \
+    try {                                                                           \
+      return __real_##name arguments;                                               \
+    } catch (abi::__forced_unwind&) { /* pthread_exit() */                          \
+      park();                                                                       \
+    }                                                                               \
   }
 #include "python/python_calls.def"
 #undef X

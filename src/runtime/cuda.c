@@ -346,7 +346,7 @@ static int32_t module_of(tw_ctx* ctx, const tw_queue* queue, const tw_device_ima
     if (cuda.load_module(module, *binary) == CUDA_SUCCESS) error = CUDA_SUCCESS;
   }
   if (error != CUDA_SUCCESS) {
-    char message[512], described[400] = "";
+    char message[640], described[400] = "";
     tw_cuda_describe(queue->device, described, sizeof described);
     for (char* at = described; *at; ++at) {
       if (*at == '\n') *at = ';';

@@ -316,6 +316,7 @@ static void forget_ended(tw_queue* queue) {
     note_end(queue, launch, status);
   }
   queue->count -= ended;
+  if (ended == 0) return; /* there may be no memory for launches yet */
   memmove(queue->launches, queue->launches + ended, (size_t)queue->count * sizeof *queue->launches);
 }
 

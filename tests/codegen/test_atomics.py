@@ -192,6 +192,7 @@ print("ran")
 """
 
 
+@pytest.mark.preloads
 def test_a_simulated_device_finds_no_race():
     outcome = in_process(PROGRAM, "oclgrind", "--data-races")
     report = outcome.stdout + outcome.stderr

@@ -321,6 +321,7 @@ print("ran")
 """
 
 
+@pytest.mark.preloads
 def test_a_simulated_device_finds_no_race_and_no_access_out_of_bounds():
     outcome = in_process(PROGRAM, "oclgrind", "--data-races")
     report = outcome.stdout + outcome.stderr

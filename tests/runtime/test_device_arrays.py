@@ -589,6 +589,7 @@ def shim(tmp_path_factory: Any) -> str:
     return f"{folder}/shim.so libOpenCL.so.1"
 
 
+@pytest.mark.preloads
 def test_a_call_with_arrays_of_the_device_copies_nothing_and_does_not_wait(shim, tmp_path):
     log = tmp_path / "log"
     program = """
@@ -619,6 +620,7 @@ def test_a_call_with_arrays_of_the_device_copies_nothing_and_does_not_wait(shim,
     ], outcome.stderr
 
 
+@pytest.mark.preloads
 def test_what_fails_is_said_at_the_next_wait_with_the_name_of_the_kernel(shim):
     program = """
         import numpy as np, tilewright as tw

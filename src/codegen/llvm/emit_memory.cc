@@ -83,8 +83,9 @@ llvm::Value* FunctionEmitter::address(const Ref<Buffer>& buffer, const Expr& ind
     for (; i < linear.terms.size() && linear.terms[i].depth == depth; ++i) {
       const IndexAnalysis::Term& term = linear.terms[i];
       Value* value = emit_index(term.value);
-      if (term.factor != 1) value = builder_.CreateNSWMul(value, builder_.getInt64(static_cast<uint64_t>(term.factor)));
-      sum = sum ? builder_.CreateNSWAdd(sum, value) : value;
+      llvm::Constant* factor = builder_.getInt64(static_cast<uint64_t>(term.factor));
+      if (term.factor != 1) value = builder_.CreateMul(value, factor, "", false, !linear.may_wrap);
+      sum = sum ? builder_.CreateAdd(sum, value, "", false, !linear.may_wrap) : value;
     }
     pointer = builder_.CreateGEP(element, pointer, sum);
   }
