@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import os
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import distributed
 import pytest
 
 from tilewright import _core
@@ -235,14 +237,18 @@ def test_threads_started_off_kernels_stay_off_them() -> None:
     assert seen == [set(build)]
     assert os.sched_getaffinity(0) == before
 
-    def scheduler() -> None:
-        preload.dask_setup(None)
-        seen.append(os.sched_getaffinity(0))
+    async def scheduler() -> None:
+        async with distributed.Scheduler(host="127.0.0.1", port=0, dashboard=False) as made:
+            preload.dask_setup(made)
+            seen.append(os.sched_getaffinity(0))
+            periods.update({name: each.callback_time for name, each in made.periodic_callbacks.items()})
 
-    thread = threading.Thread(target=scheduler)
+    periods: dict[str, float] = {}
+    thread = threading.Thread(target=lambda: asyncio.run(scheduler()))
     thread.start()
     thread.join()
     assert seen[1].isdisjoint(measure)
+    assert periods["tick"] >= 1000 and periods["monitor"] >= 1000
 
 
 def test_workers_of_several_users_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
