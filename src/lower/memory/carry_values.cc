@@ -303,10 +303,10 @@ class Carrier {
   Expr first_value(const Stream& stream, int64_t past) {
     const Ref<Var>& v = loop_->loop_var;
     const Expr back = stream.step * past;
-    Expr index = substitute(stream.index, {{v, loop_->min}});
-    const Ramp* lanes = index.as<Ramp>();
-    Expr base = analyzer_.simplify(first_lane(index) - back);
-    index = lanes ? ramp(base, lanes->stride, index.dtype().lanes) : base;
+    const Expr begin = substitute(stream.index, {{v, loop_->min}});
+    const Ramp* lanes = begin.as<Ramp>();
+    const Expr base = analyzer_.simplify(first_lane(begin) - back);
+    const Expr index = lanes ? ramp(base, lanes->stride, begin.dtype().lanes) : base;
     Expr condition = analyzer_.simplify(gt(loop_->extent, zero(loop_->extent.dtype())));
     if (past > stream.certain) {
       const Expr first = cast(DataType::int_(64), base), &size = memory_.sizes.at(stream.buffer->data).first;
