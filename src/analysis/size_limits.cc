@@ -11,7 +11,9 @@
 #include "ir/numeric.h"
 #include "ir/sizes.h"
 #include "ir/structural.h"
+#include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -29,6 +31,7 @@ class Limits {
         });
       } else if (param.dtype().is_int() && param.dtype().is_scalar()) {
         sizes_.insert(param);
+        scalars_.push_back(param);
       }
     }
     add_declared(func.body);
@@ -105,14 +108,39 @@ class Limits {
     auto a = exact(*operands.a), b = exact(*operands.b);
     if (!a || !b) return std::nullopt;
     if (e.is<Mul>() && e.dtype().bits >= 64) keep_product(*a, *b);
+    if ((e.is<Add>() || e.is<Sub>()) && e.dtype().bits >= 64 && uses_scalar(e)) keep_sum(e.is<Add>(), *a, *b);
     return kept(binary(e.kind(), *a, *b), e.dtype());
   }
 
-  /// Adds the limit of a product. No type is wider than int64, so the factors are compared before they are multiplied.
-  /// Sums of sizes that overflow would need arrays that no memory can hold.
+  /// Sums of the sizes of arrays that overflow would need arrays that no memory can hold; a number may be of any size.
+  bool uses_scalar(const Expr& e) const {
+    return any_of(scalars_, [&](const Ref<Var>& scalar) { return uses_var(e, scalar); });
+  }
+
+  /// Adds the limits of a product. No type is wider than int64, so the factors are compared before they are multiplied.
   void keep_product(const Expr& a, const Expr& b) {
-    const __int128 x = analyzer_.const_int_bound(a).max_value, y = analyzer_.const_int_bound(b).max_value;
-    if (x * y > int_max(kWide)) need(le(a, floordiv(constant(kWide, int_max(kWide)), max(b, one(kWide)))));
+    const arith::ConstIntBound x = analyzer_.const_int_bound(a), y = analyzer_.const_int_bound(b);
+    const auto [least, most] = std::minmax({product(x.min_value, y.min_value), product(x.min_value, y.max_value),
+                                            product(x.max_value, y.min_value), product(x.max_value, y.max_value)});
+    if (most <= int_max(kWide) && least >= -int_max(kWide)) return;
+    const Expr largest = constant(kWide, int_max(kWide)), none = zero(kWide);
+    if (x.min_value >= 0 && y.min_value >= 0) return need(le(a, floordiv(largest, max(b, one(kWide)))));
+    for (const Expr& factor : {a, b}) need(gt(factor, none - largest));  // the smallest has no absolute value
+    need(le(max(a, none - a), floordiv(largest, max(max(b, none - b), one(kWide)))));
+  }
+  static __int128 product(__int128 a, __int128 b) { return a * b; }
+
+  /// Adds the limits of a sum or a difference. Halves cannot overflow; simplify() takes for granted that sums do not.
+  void keep_sum(bool adds, const Expr& a, const Expr& b) {
+    const arith::ConstIntBound x = analyzer_.const_int_bound(a), y = analyzer_.const_int_bound(b);
+    const __int128 most = x.max_value + (adds ? __int128(y.max_value) : -__int128(y.min_value));
+    const __int128 least = x.min_value + (adds ? __int128(y.min_value) : -__int128(y.max_value));
+    const Expr two = constant(kWide, 2);
+    auto combined = [&](const Expr& left, const Expr& right) { return adds ? left + right : left - right; };
+    const Expr half =
+        combined(floordiv(a, two), floordiv(b, two)) + floordiv(combined(floormod(a, two), floormod(b, two)), two);
+    if (most > int_max(kWide)) need(le(half, constant(kWide, int_max(kWide) / 2)));
+    if (least < -int_max(kWide)) need(ge(half, constant(kWide, int_min(kWide) / 2)));
   }
 
   void need(Expr holds) { needed_ = needed_.defined() ? logical_and(needed_, holds) : holds; }
@@ -127,6 +155,7 @@ class Limits {
 
   arith::Analyzer analyzer_;
   std::unordered_set<NodeRef> sizes_;
+  std::vector<Ref<Var>> scalars_;  ///< the sizes that are parameters
   Expr needed_;
   std::vector<SizeLimit> limits_;
 };

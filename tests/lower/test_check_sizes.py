@@ -56,3 +56,38 @@ def test_constant_sizes_are_not_compared() -> None:
                 A[i_0 * 10 + i_1] = T.int8(1)
 
     check_unchanged(constant, "check_sizes")
+
+
+@pytest.mark.parametrize(
+    "extent", ["n * m", "n + m", "n - m", "(0 - n) * m", "n * m // T.int64(4)", "(n + m) * T.min(n, m)", "n * n"]
+)
+def test_numbers_for_which_an_extent_leaves_int64(extent: str) -> None:
+    """Python's integers say for which ones; of a product, numbers without a negative are refused too."""
+    program = script.from_source(f"""@T.prim_func
+def main(C: T.Buffer((4,), "int32"), n: T.int64, m: T.int64):
+    for i in range({extent}):
+        if i < T.int64(4):
+            C[i] = 1
+        else:
+            C[3] = 1
+""")
+    kernels = [tw.compile(program, target, schedule="as written") for target in ("native", "interpreter")]
+    value = extent.replace("T.int64(4)", "4").replace("T.min", "min")
+    parts = {"(n + m) * T.min(n, m)": ["n + m"], "n * m // T.int64(4)": ["n * m"]}.get(extent, [])
+    least, most = -(1 << 63), (1 << 63) - 1
+    numbers = [least, least + 1, -(1 << 33), -(1 << 31), -3, 0, 2, 1 << 31, 1 << 33, 1 << 62, most]
+    for n in numbers:
+        for m in numbers:
+            exact = eval(value, {"n": n, "m": m, "min": min})
+            fits = all(least <= eval(part, {"n": n, "m": m, "min": min}) <= most for part in [*parts, value])
+            if fits and (exact in range(101, most + 1) or exact == least or {least, least + 1, most} & {n, m}):
+                continue  # it would run for years, or a limit of a product is not exact
+            for kernel in kernels:
+                c = np.zeros(4, "int32")
+                if fits:
+                    kernel(c, n, m)
+                    assert c.sum() == min(max(exact, 0), 4)
+                else:
+                    with pytest.raises(tw.Error, match="goes beyond int64"):
+                        kernel(c, n, m)
+                    assert not c.any()
