@@ -68,18 +68,20 @@ void add_terms(const Expr& condition, std::vector<Expr>& terms) {
   }
 }
 
-/// The extent of a loop that is executed is not 0, and so is none of its factors. `is_positive`: the rest of the
-/// product is a positive number, so that this factor is positive as well, whatever it is.
-void assume_runs(const Expr& extent, arith::Analyzer& analyzer, bool is_positive = true) {
+/// The extent of a loop that is executed is positive, and so are its factors where one of them is not negative: of
+/// n * m, both may be negative.
+void assume_runs(const Expr& extent, arith::Analyzer& analyzer) {
   if (const_int(extent)) return;
   if (const Mul* product = extent.as<Mul>()) {
-    assume_runs(product->a, analyzer, is_positive && const_int(product->b).value_or(0) > 0);
-    assume_runs(product->b, analyzer, is_positive && const_int(product->a).value_or(0) > 0);
-  } else if (extent.is<Var>() || is_positive) {
-    analyzer.assume(ge(extent, one(extent.dtype())));
-    const Cast* cast = extent.as<Cast>();
-    if (cast && cast->value.dtype().is_int()) assume_runs(cast->value, analyzer, is_positive);
+    auto is_natural = [&](const Expr& e) { return analyzer.can_prove(ge(e, zero(e.dtype()))); };
+    if (!is_natural(product->a) && !is_natural(product->b)) return;
+    assume_runs(product->a, analyzer);
+    assume_runs(product->b, analyzer);
+    return;
   }
+  analyzer.assume(ge(extent, one(extent.dtype())));
+  const Cast* cast = extent.as<Cast>();
+  if (cast && cast->value.dtype().is_int()) assume_runs(cast->value, analyzer);
 }
 
 /// Symbolic sizes of the block's buffers are not negative.

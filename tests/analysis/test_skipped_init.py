@@ -510,3 +510,38 @@ def main(a: T.handle, c: T.handle):
     with pytest.raises(tw.Error) as error:
         tw.compile(function, schedule="as written")
     assert error.value.code == CODE
+
+
+SIGNED = """
+@T.prim_func
+def main({head}):
+{sizes}    for f in range({extent}):
+        with T.block("C"):
+            vr = T.axis.reduce({extent}, f)
+            T.where(f >= 1 - m)
+            T.reads(A[vr])
+            T.writes(C[0])
+            with T.init():
+                C[0] = 0
+            C[0] = C[0] + A[vr]
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "sizes", "extent", "good"),
+    [
+        # -3 * -2 steps, of which those before 1 - m = 4 are skipped
+        ('A: T.Buffer((64,), "int32"), C: T.Buffer((1,), "int32"), n: T.int32, m: T.int32', "", "n * m", False),
+        ('A: T.Buffer((64,), "int32"), C: T.Buffer((1,), "int32"), n: T.int32, m: T.int32', "", "(n - 1) * m", False),
+        ('A: T.Buffer((64,), "int32"), C: T.Buffer((1,), "int32"), m: T.int32', "", "m * 4", True),
+        ('a: T.handle, C: T.Buffer((1,), "int32"), m: T.int32', "A = T.match_buffer(a, (n,), 'int32')", "n * m", True),
+    ],
+)
+def test_factors_of_an_extent_may_both_be_negative(head: str, sizes: str, extent: str, good: bool) -> None:
+    sizes = f"    n = T.int32()\n    {sizes}\n" if sizes else ""
+    program = from_source(SIGNED.format(head=head, sizes=sizes, extent=extent).replace("A[vr]", "A[0]"))
+    if good:
+        return _core.verify(program)
+    with pytest.raises(tw.Error) as caught:
+        tw.compile(program)
+    assert caught.value.code == CODE
