@@ -1,5 +1,7 @@
 #include "analysis/sizes.h"
 
+#include <unordered_set>
+
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -24,8 +26,9 @@ bool contains(const Expr& whole, const Expr& part) {
   return found;
 }
 
-/// Extents of the buffers that blocks, and statements outside of all of them, access, as variables that no loop or axis
-/// of the program binds. A fact of the root block.
+/// Extents of the parameters' buffers that blocks, and statements outside of all of them, access, as variables that no
+/// loop or axis of the program binds. Those of allocated buffers, of which a call may ask for fewer than no elements,
+/// are no such sizes. A fact of the root block.
 class FreeSizes : public Memo::Fact {
  public:
   static const std::vector<Expr>& of(const Tree& tree) {
@@ -34,27 +37,37 @@ class FreeSizes : public Memo::Fact {
 
  private:
   explicit FreeSizes(const Tree& tree) {
+    visit(tree.block_at(0).body, [&](const Ref<DeclBuffer>& declared, Visitor& v) {
+      own_.insert(declared->buffer);
+      v.descend(declared);
+    });
+    for (int at : tree.blocks()) {
+      const Block& block = tree.block_at(at);
+      own_.insert(block.alloc_buffers.begin(), block.alloc_buffers.end());
+      for (const Ref<MatchBufferRegion>& view : block.match_buffers) own_.insert(view->buffer);
+    }
     for (int at : tree.blocks()) {
       const Block& block = tree.block_at(at);
       for (const auto* regions : {&block.reads, &block.writes}) {
-        for (const Ref<BufferRegion>& region : *regions) add_all(tree, region->buffer->shape);
+        for (const Ref<BufferRegion>& region : *regions) add_all(tree, region->buffer);
       }
     }
     // A root block has the regions that the script states, which may be none.
     visit(
         tree.block_at(0).body, [](const Ref<BlockRealize>&, Visitor&) {},
         [&](const Ref<BufferLoad>& load, Visitor& v) {
-          add_all(tree, load->buffer->shape);
+          add_all(tree, load->buffer);
           v.descend(load);
         },
         [&](const Ref<BufferStore>& store, Visitor& v) {
-          add_all(tree, store->buffer->shape);
+          add_all(tree, store->buffer);
           v.descend(store);
         });
   }
 
-  void add_all(const Tree& tree, const std::vector<Expr>& shape) {
-    for (const Expr& extent : shape) {
+  void add_all(const Tree& tree, const Ref<Buffer>& buffer) {
+    if (own_.contains(buffer)) return;
+    for (const Expr& extent : buffer->shape) {
       if (!extent.is<Var>() || !extent.dtype().is_int() || tree.loop(extent) != Tree::kNone) continue;
       if (!is_contained(sizes_, extent) && !is_axis(tree, extent)) {
         sizes_.push_back(extent);
@@ -69,6 +82,7 @@ class FreeSizes : public Memo::Fact {
     });
   }
 
+  std::unordered_set<NodeRef> own_;  ///< buffers that the program makes
   std::vector<Expr> sizes_;
 };
 

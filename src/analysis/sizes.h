@@ -12,7 +12,7 @@
 
 namespace tilewright::analysis {
 
-/// The extents of buffers are not negative.
+/// The extents of the parameters' buffers are not negative.
 void assume_sizes(arith::Analyzer& analyzer, const Tree& tree);
 /// The loops run: no factor of their extents is 0.
 void assume_runs(arith::Analyzer& analyzer, const Tree& tree, const std::vector<int>& loops);

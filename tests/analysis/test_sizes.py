@@ -88,3 +88,29 @@ def test_one_of_the_sizes_is_constant():
     check(rows, lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[0]))
     check(rows, lambda sch: sch.compute_at("B", sch.get_loops("C")[0]))
     check(rows, lambda sch: sch.parallel(sch.get_loops("C")[0]))
+
+
+@pytest.mark.parametrize("target", ["native", "interpreter"])
+def test_an_allocated_buffer_may_have_a_negative_extent(target):
+    """It has no elements; nothing follows for the condition of another block, which blockize() left out."""
+
+    @T.prim_func
+    def rows(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), n: T.int32):
+        B = T.alloc_buffer((n,), "int32")
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = 1
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                T.where(i < 8 + n)
+                C[vi] = A[vi] + 1
+
+    sch = tw.Schedule(rows)
+    sch.blockize(sch.get_loops("C")[0])
+    kernel = tw.compile(sch, target)
+    for n in (-9, -3, 0, 2):
+        a, c = np.arange(8, dtype="int32"), np.zeros(8, "int32")
+        kernel(a, c, n)
+        np.testing.assert_array_equal(c, np.where(np.arange(8) < 8 + n, a + 1, 0))
