@@ -20,6 +20,10 @@ bool is_never(llvm::Value* mask, unsigned lane) {
          (is_never(both->getOperand(0), lane) || is_never(both->getOperand(1), lane));
 }
 
+/// Whether lanes under a mask are accessed one by one. No processor gathers lanes of fewer than 32 bits, and LLVM makes
+/// a branch for each of them, of which hundreds take minutes to compile.
+bool has_branches(const Buffer& buffer) { return buffer.dtype.bits < 32; }
+
 }  // namespace
 
 // ---- indices -----------------------------------------------------------------------------------------------------
@@ -185,6 +189,15 @@ llvm::Value* FunctionEmitter::lane_addresses(const Ref<Buffer>& buffer, const Ex
   return builder_.CreateGEP(element, emit_var(buffer->data), offsets);
 }
 
+/// Pointers of the lanes that a mask selects. Others access a cell on the stack that holds zero.
+llvm::Value* FunctionEmitter::selected_addresses(const Ref<Buffer>& buffer, const Expr& index, Value* mask) {
+  llvm::Type* element = storage_type(buffer->dtype);
+  llvm::IRBuilder<> at_entry(entry_, entry_->begin());
+  Value* cell = at_entry.CreateAlloca(element);
+  at_entry.CreateStore(llvm::Constant::getNullValue(element), cell);
+  return builder_.CreateSelect(mask, lane_addresses(buffer, index), lanes_of(cell, index.dtype().lanes));
+}
+
 /// The address of one lane. Lanes a constant number of elements apart share a pointer.
 llvm::Value* FunctionEmitter::lane_address(const Ref<Buffer>& buffer, const LaneLayout& layout, Value* pointers,
                                            int lane) {
@@ -258,13 +271,16 @@ llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Ex
   llvm::Align align(buffer->dtype.bytes());
   const LaneLayout layout = lane_layout(*buffer, index);
   const std::vector<Value*> offsets = mask ? std::vector<Value*>() : loaded_offsets(index);
-  const bool are_computed = mask || (layout.form != LaneLayout::kStrided && offsets.empty());
-  Value* pointers = are_computed ? lane_addresses(buffer, index) : nullptr;
-  if (mask) {
-    return from_storage(
-        builder_.CreateMaskedGather(vector, pointers, align, mask, llvm::Constant::getNullValue(vector)), type);
+  if (mask && !has_branches(*buffer)) {
+    Value* zeros = llvm::Constant::getNullValue(vector);
+    return from_storage(builder_.CreateMaskedGather(vector, lane_addresses(buffer, index), align, mask, zeros), type);
   }
-  if (layout.form == LaneLayout::kStrided && loads_between(state_.target, buffer->dtype, type.lanes, layout.stride)) {
+  const bool are_computed = layout.form != LaneLayout::kStrided && offsets.empty();
+  Value* pointers = mask           ? selected_addresses(buffer, index, mask)
+                    : are_computed ? lane_addresses(buffer, index)
+                                   : nullptr;
+  if (!mask && layout.form == LaneLayout::kStrided &&
+      loads_between(state_.target, buffer->dtype, type.lanes, layout.stride)) {
     const int part =
         static_cast<int>(std::min<int64_t>(type.lanes, vector_lanes(state_.target, 8 * buffer->dtype.bytes())));
     std::vector<Value*> parts;
@@ -275,8 +291,9 @@ llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Ex
   }
   Value* result = llvm::PoisonValue::get(vector);
   for (int lane = 0; lane < type.lanes; ++lane) {
-    Value* from = offsets.empty() ? lane_address(buffer, layout, pointers, lane)
-                                  : builder_.CreateGEP(element, emit_var(buffer->data), offsets[lane]);
+    Value* from = mask              ? builder_.CreateExtractElement(pointers, static_cast<uint64_t>(lane))
+                  : offsets.empty() ? lane_address(buffer, layout, pointers, lane)
+                                    : builder_.CreateGEP(element, emit_var(buffer->data), offsets[lane]);
     Value* value = builder_.CreateAlignedLoad(element, from, align);
     result = builder_.CreateInsertElement(result, value, static_cast<uint64_t>(lane));
   }
@@ -287,14 +304,18 @@ void FunctionEmitter::store_scattered(const Ref<Buffer>& buffer, const Expr& ind
   int lanes = index.dtype().lanes;
   llvm::Align align(buffer->dtype.bytes());
   const LaneLayout layout = lane_layout(*buffer, index);
-  Value* pointers = mask || layout.form != LaneLayout::kStrided ? lane_addresses(buffer, index) : nullptr;
-  if (mask) {
-    builder_.CreateMaskedScatter(value, pointers, align, mask);
+  if (mask && !has_branches(*buffer)) {
+    builder_.CreateMaskedScatter(value, lane_addresses(buffer, index), align, mask);
     return;
   }
+  Value* pointers = mask                                  ? selected_addresses(buffer, index, mask)
+                    : layout.form != LaneLayout::kStrided ? lane_addresses(buffer, index)
+                                                          : nullptr;
   for (int lane = 0; lane < lanes; ++lane) {
     Value* element = builder_.CreateExtractElement(value, static_cast<uint64_t>(lane));
-    builder_.CreateAlignedStore(element, lane_address(buffer, layout, pointers, lane), align);
+    Value* to = mask ? builder_.CreateExtractElement(pointers, static_cast<uint64_t>(lane))
+                     : lane_address(buffer, layout, pointers, lane);
+    builder_.CreateAlignedStore(element, to, align);
   }
 }
 

@@ -116,6 +116,7 @@ class FunctionEmitter {
   Value* load_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* mask);
   void store_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* value, Value* mask);
   Value* lane_addresses(const Ref<Buffer>& buffer, const Expr& index);
+  Value* selected_addresses(const Ref<Buffer>& buffer, const Expr& index, Value* mask);
   Value* lane_address(const Ref<Buffer>& buffer, const LaneLayout& layout, Value* pointers, int lane);
   Value* from_storage(Value* value, DataType type);
   Value* to_storage(Value* value, DataType type);
