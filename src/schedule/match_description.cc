@@ -96,7 +96,7 @@ class Matcher {
                     where);
     }
     analyzer_.bind(mine.loop_var, range(mine.min, mine.extent));
-    values_[said.loop_var] = mine.loop_var;
+    define(said.loop_var, mine.loop_var);
     inside_.emplace_back(mine.loop_var);
     return match(mine.body, said.body);
   }
@@ -155,7 +155,7 @@ class Matcher {
                     where);
     }
     analyzer_.bind(mine->var, mine->dom);
-    values_[said->var] = mine->var;
+    define(said->var, mine->var);
     inside_.emplace_back(mine->var);
     return true;
   }
@@ -166,6 +166,11 @@ class Matcher {
   }
 
   // ---- expressions
+
+  /// A loop or axis of the description is one of the program, which may have smaller indices.
+  void define(const Ref<Var>& said, const Ref<Var>& mine) {
+    values_[said] = mine.dtype().bits < said.dtype().bits ? cast(said.dtype(), mine) : Expr(mine);
+  }
 
   /// Returns an expression of the description in terms of the program.
   Expr said(const Expr& e) const { return substitute(e, values_); }

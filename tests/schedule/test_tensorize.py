@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import te
+from tilewright import script, te
 from tilewright.script import tir as T
 from tilewright.tensor_intrin import TensorIntrin, x86
 from tilewright.testing import check, check_refused, formulas, workloads
@@ -144,6 +144,36 @@ def test_indices_of_64_bits(intrin):
     assert "(T.int64(4), T.int64(4))" in text and "(4, 4)" not in text
     if intrin == "test_opaque":  # what is called takes the types that it always took
         assert 'T.Cast("int32", C_1.strides[0]))' in text
+
+
+@T.prim_func
+def packed_description(a: T.handle, c: T.handle):
+    A = T.match_buffer(a, (2, 4), "int32")
+    C = T.match_buffer(c, (8,), "int32")
+    with T.block("root"):
+        T.reads(A[0:2, 0:4])
+        T.writes(C[0:8])
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = A[vi // 4, vi % 4]
+
+
+TensorIntrin.register("test_packed", packed_description, packed_description)
+
+
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_a_description_that_divides_an_index(index):
+    """A quotient of the description's axis was one of two types where the program has 64 bits."""
+    program = script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((T.{index}(6), T.{index}(4)), "int32"), C: T.Buffer((T.{index}(24),), "int32")):
+    for i, j in T.grid(T.{index}(3), T.{index}(8)):
+        with T.block("C"):
+            vi = T.axis.spatial(T.{index}(24), i * T.{index}(8) + j)
+            C[vi] = A[vi // T.{index}(4), vi % T.{index}(4)]
+""")
+    check(program, lambda sch: sch.tensorize(sch.get_loops("C")[1], "test_packed"))
 
 
 def test_a_register_tile_with_indices_of_64_bits():

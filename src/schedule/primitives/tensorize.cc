@@ -50,7 +50,7 @@ struct Argument {
 class Replacement {
  public:
   Replacement(const Tree& tree, int at, const TensorIntrin& intrin)
-      : tree_(tree), at_(at), intrin_(intrin), impl_(renew_defs(intrin.impl)) {
+      : tree_(tree), at_(at), intrin_(intrin), desc_(intrin.desc), impl_(renew_defs(intrin.impl)) {
     analysis::bind_above(analyzer_, tree, at);
     if (const BlockRealize* realize = tree.realize_at(at)) analysis::assume_all(in_axes(*realize), analyzer_);
   }
@@ -58,7 +58,8 @@ class Replacement {
   Result<Block> run() {
     const Block& block = tree_.block_at(at_);
     TW_RETURN_IF_ERROR(check_block(block));
-    auto matched = match_description(block.body, TensorIntrin::block_of(intrin_.desc)->body, analyzer_);
+    if (has_wide_loops(block) && intrin_.wide_desc.defined()) desc_ = intrin_.wide_desc;
+    auto matched = match_description(block.body, TensorIntrin::block_of(desc_)->body, analyzer_);
     if (const Difference* difference = std::get_if<Difference>(&matched)) {
       return refuse("tensorize/P3",
                     describe_block(block) + " does not compute what '" + intrin_.name + "' does: " + difference->why,
@@ -76,6 +77,15 @@ class Replacement {
  private:
   static bool has_wide_indices(const Part& part) {
     return any_of(part.start, [](const Expr& e) { return e.dtype() == DataType::int_(64); });
+  }
+
+  static bool has_wide_loops(const Block& block) {
+    bool found = false;
+    visit(block.body, [&](const Ref<For>& loop, Visitor& walk) {
+      found |= loop->loop_var.dtype() == DataType::int_(64);
+      walk.descend(loop);
+    });
+    return found;
   }
 
   /// The condition of the block where it speaks of whole axes.
@@ -100,10 +110,10 @@ class Replacement {
   }
 
   Status find_arguments(const Parts& parts, const Block& block) {
-    const auto& said = intrin_.desc->params;
-    const Ref<Block> contract = TensorIntrin::block_of(intrin_.desc);
+    const auto& said = desc_->params;
+    const Ref<Block> contract = TensorIntrin::block_of(desc_);
     for (size_t i : indices_of(said)) {
-      Ref<Buffer> described = intrin_.desc->buffer_of(said[i]);
+      Ref<Buffer> described = desc_->buffer_of(said[i]);
       auto it = parts.find(described);
       if (it == parts.end()) {
         return refuse("tensorize/P3",
@@ -299,7 +309,7 @@ class Replacement {
   const Tree& tree_;
   int at_;
   const TensorIntrin& intrin_;
-  Ref<PrimFunc> impl_;
+  Ref<PrimFunc> desc_, impl_;  ///< with indices of 64 bits where the block has such ones
   arith::Analyzer analyzer_;
   std::vector<Argument> arguments_;
 };
