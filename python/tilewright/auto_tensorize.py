@@ -157,7 +157,7 @@ def suggest_index_map(
     names = [ir.Var(f"i{d}", index_dtype(indices)) for d in range(len(shape))]
     inside = arith.Analyzer()
     for name, extent in zip(names, shape, strict=True):
-        inside.bind(name, ir.Range(0, extent))
+        inside.bind(name, ir.Range(_core.const(0, name.dtype), _core.const(extent, name.dtype)))
     whole = flat(names)
     final = [inside.simplify(whole // scale % extent) for _, _, scale, extent in digits]
     return ir.IndexMap(names, final, None)

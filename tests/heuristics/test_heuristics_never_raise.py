@@ -11,6 +11,7 @@ import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.heuristics import cpu
+from tilewright.heuristics.by_target import heuristic_schedules
 from tilewright.heuristics.pattern import Match
 from tilewright.script import from_source
 from tilewright.script import tir as T
@@ -259,3 +260,33 @@ def main(A: T.Buffer((2, 4), "float32"), D: T.Buffer((4,), "float32"), C: T.Buff
     a, d, c = np.arange(8, dtype="float32").reshape(2, 4), np.arange(4, dtype="float32"), np.empty((2, 4), "float32")
     tw.compile(program)(a, d, c)
     np.testing.assert_array_equal(c, np.stack([np.ones(4), a[1]]) + 3 * d)
+
+
+SIZES = """
+@T.prim_func
+def main(A: T.Buffer(({n}, {k}), "{a}"), B: T.Buffer(({k}, {m}), "{b}"), C: T.Buffer(({n}, {m}), "{c}")):
+    for i, j, k in T.grid({n}, {m}, {k}):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.{c}(0)
+            C[vi, vj] = C[vi, vj] + T.Cast("{c}", A[vi, vk]) * T.Cast("{c}", B[vk, vj])
+"""
+
+
+@pytest.mark.parametrize("target", ["native", "llvm -mcpu=sapphirerapids -num-cores=4", "opencl"])
+@pytest.mark.parametrize("types", [("float32",) * 3, ("uint8", "int8", "int32"), ("bfloat16", "bfloat16", "float32")])
+@pytest.mark.parametrize(
+    "sizes", [(64, 64, 64), (2**31 - 1, 64, 3), (7, 2**31 - 1, 3), (2**40 + 15, 5, 1), (5, 3, 2**33)]
+)
+def test_extents_that_int32_does_not_hold(
+    target: str, types: tuple[str, str, str], sizes: tuple[int, int, int]
+) -> None:
+    """Numbers of Python were of int32 or int64 as they are large, not as the program's indices are. Searches for a
+    divisor do not try all numbers below a prime."""
+    n, m, k = (f"T.int64({size})" for size in sizes)
+    a, b, c = types
+    found = heuristic_schedules(
+        tw.ir.Module({"main": from_source(SIZES.format(n=n, m=m, k=k, a=a, b=b, c=c))}), tw.Target(target)
+    )
+    assert found.changed == ["main"] and not found.failed

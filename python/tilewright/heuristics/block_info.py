@@ -208,6 +208,11 @@ def constant(value: Any) -> int | None:
     return int(value.value) if isinstance(value, ir.IntImm) else None
 
 
+def range_of(dtype: str, extent: int) -> ir.Range:
+    """Return a range from 0 in a data type; a Python number beyond int32 would be an int64."""
+    return ir.Range(_core.const(0, dtype), _core.const(extent, dtype))
+
+
 class Sizes:
     """Typical values of the symbolic sizes of a program.
 
@@ -540,7 +545,7 @@ def _find_accesses(node: ir.Block, sizes: Sizes, multiple_stores: bool) -> _Acce
     for axis in node.iter_vars:
         extent = constant(axis.dom.extent) if axis.dom is not None else None
         if extent:
-            analyzer.bind(axis.var, ir.Range(0, extent))
+            analyzer.bind(axis.var, range_of(axis.var.dtype, extent))
     accesses = [
         (access.buffer, tuple(analyzer.simplify(index) for index in access.indices))
         for access in (stores[0], *loads)
@@ -633,7 +638,7 @@ def coefficient(index: Any, variable: ir.Var, period: int = 0) -> int | None:
     place: Any = variable
     if period:
         inside, outside = ir.Var("inside", variable.dtype), ir.Var("outside", variable.dtype)
-        analyzer.bind(inside, ir.Range(0, period - 1))
+        analyzer.bind(inside, range_of(variable.dtype, period - 1))
         place = outside * period + inside
     here: Any = _core.substitute(index, {variable: place})
     there: Any = _core.substitute(index, {variable: place + ir.IntImm(variable.dtype, 1)})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tilewright import _core
 from tilewright.heuristics.block_info import constant
-from tilewright.heuristics.cpu.parameters import CHUNKS_PER_CORE, PARALLEL_ELEMENTS
+from tilewright.heuristics.cpu.parameters import CHUNKS_PER_CORE, MOST_DIVISORS, PARALLEL_ELEMENTS
 from tilewright.heuristics.loops import fuse_all
 from tilewright.heuristics.nested_schedule import NestedSchedule
 from tilewright.heuristics.sampling import try_step
@@ -48,7 +48,9 @@ def parallelize(schedule: Schedule, loops: Sequence[LoopRV], work: int, target: 
         extent = constant(schedule.get(loop).extent)
         is_open |= extent is None
         if extent is not None and count > 1 and count * extent > 2 * enough:
-            parts = next(part for part in range(math.ceil(enough / count), extent + 1) if extent % part == 0)
+            fewest = math.ceil(enough / count)
+            most = min(extent, fewest + MOST_DIVISORS)
+            parts = next((part for part in range(fewest, most + 1) if extent % part == 0), extent)
             if parts < extent:
                 loop, _ = schedule.split(loop, [parts, None])
                 extent = parts

@@ -235,7 +235,7 @@ def _panels_at_a_time(info: BlockInfo, way: _Way, target: _core.Target) -> int:
     most = PREFETCHED_BYTES // row if left <= target.l2_bytes / 4 else target.l2_bytes / 2 / panel
     if target.num_cores > 1:
         most = min(most, count / target.num_cores)
-    return max(size for size in range(1, count + 1) if count % size == 0 and (size <= most or size == 1))
+    return max(size for size in range(1, max(1, min(count, int(most))) + 1) if count % size == 0)
 
 
 def _rows_of_call(info: BlockInfo, way: _Way, rows: list[int], target: _core.Target) -> dict[int, int]:
@@ -245,11 +245,9 @@ def _rows_of_call(info: BlockInfo, way: _Way, rows: list[int], target: _core.Tar
     deep = info.size(i for i in info.reduced if a.varies(i)) * a.width
     for i in reversed(rows):
         have = inside.get(i, 1)
-        for size in range(info.extent(i), have, -1):
-            if info.extent(i) % size or size % have:
-                continue
-            grown = math.prod({**inside, i: size}.values())
-            if grown * deep <= target.l2_bytes / 4:
+        most = target.l2_bytes // (4 * deep * math.prod({**inside, i: 1}.values()))
+        for size in range(min(info.extent(i), most), have, -1):
+            if info.extent(i) % size == 0 and size % have == 0:
                 inside[i] = size
                 break
     return inside

@@ -168,8 +168,9 @@ BLOCK_REDUCTION = 256
 
 #: number of elements from which on a loop is parallel
 PARALLEL_ELEMENTS = 1 << 15
-#: chunks per core of a parallel loop
-CHUNKS_PER_CORE = 16
+#: chunks per core of a parallel loop, and how many numbers of chunks are tried for one that divides a loop: all would
+#: take minutes for a prime of 31 bits
+CHUNKS_PER_CORE, MOST_DIVISORS = 16, 1 << 16
 #: reduction steps that take as long as computing and storing an element
 STEPS_PER_ELEMENT = 8
 #: rows that are added to accumulators together, and the minimum number of columns of a thread

@@ -193,7 +193,7 @@ def _block_size(plan: _Plan, target: _core.Target) -> int | None:
         return None
     extent = end.extent(row)
     most = min(target.l2_bytes * BLOCK_L2_SHARE / of_row, BLOCK_MOST_ROWS)
-    ways = [size for size in range(BLOCK_FEWEST_ROWS, extent + 1) if extent % size == 0 and size <= most]
+    ways = [size for size in range(BLOCK_FEWEST_ROWS, min(extent, int(most)) + 1) if extent % size == 0]
     if ways:
         return max(ways, key=lambda size: (size % BLOCK_ROWS_MULTIPLE == 0, size))
     is_near = of_row * extent <= target.l2_bytes * WHOLE_BLOCK_L2_SHARE
