@@ -47,6 +47,10 @@ struct Reducer {
   /// One sum.
   bool is_sum() const { return steps.size() == 1 && steps[0].is_sum(); }
   /// A step with what an element starts from takes the place of an equal element.
+  /// Which of equal values it finds depends on the order of its steps.
+  bool depends_on_order() const {
+    return pairs && (pairs->tie == PairChoice::Tie::kFirst || pairs->tie == PairChoice::Tie::kLast);
+  }
   bool takes_last() const { return pairs && pairs->tie == PairChoice::Tie::kLast; }
   /// The parts of an element after one more step.
   std::vector<Expr> step(const std::vector<Expr>& element, const std::vector<Expr>& operand) const;

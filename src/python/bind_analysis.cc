@@ -129,6 +129,13 @@ void bind_analysis(nb::module_& m) {
       "block"_a,
       "The regions that a block reads and those that it writes, by its body, and the pointers that it uses otherwise.",
       nb::sig("def block_access_region(block: Block) -> tuple[list[BufferRegion], list[BufferRegion], list[Var]]"));
+  m.def(
+      "threads_may_reduce",
+      [](const Ref<Block>& block) {
+        auto found = block->init.defined() ? analysis::find_reducer(*block) : analysis::find_accumulation(*block);
+        return found.reducer && !found.reducer->depends_on_order();
+      },
+      "block"_a, "Whether lowering can combine what threads compute that share the steps of the block's reduction.");
   m.def("chooses_pairs", &analysis::chooses_pairs, "program"_a,
         "Whether a reduction finds an element and what belongs to it, as argmax does: equal elements show its order.");
   m.def("shrink", &analysis::shrink, "func"_a, "limit"_a = 16);

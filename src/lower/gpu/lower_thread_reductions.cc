@@ -170,8 +170,7 @@ class ThreadReductions {
         none_of(nest.loops, [](const Ref<For>& loop) { return const_int(loop->extent).value_or(1) < 1; });
     if (!has_steps) return nop();
     const analysis::Reducer& reducer = *found.reducer;
-    using Tie = analysis::PairChoice::Tie;
-    if (reducer.pairs && (reducer.pairs->tie == Tie::kFirst || reducer.pairs->tie == Tie::kLast)) {
+    if (reducer.depends_on_order()) {
       return refuse(nest, "which of equal values it finds depends on the order of its steps, which threads do not keep",
                     "let the condition compare indices too where values are equal, or use sch.rfactor");
     }

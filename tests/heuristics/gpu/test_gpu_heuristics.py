@@ -353,3 +353,32 @@ def test_the_steps_can_be_read():
     kernel = tw.compile(product(20, 30, 10), target="opencl")
     steps = kernel.inspect("schedule")
     assert re.search(r'sch\.cache_read\(\w+, \w+, "shared"\)', steps) and '"threadIdx.x"' in steps
+
+
+@pytest.mark.parametrize("rows", [1, 5, 300])
+@pytest.mark.parametrize(
+    ("init", "step", "expected"),
+    [
+        ("T.int32(3)", "C[vi] + A[vi, vk]", lambda a, d: 3 + a.sum(1)),
+        ("D[vi]", "C[vi] + A[vi, vk]", lambda a, d: d + a.sum(1)),
+        ("D[vi]", "T.max(C[vi], A[vi, vk])", lambda a, d: np.maximum(d, a.max(1))),
+    ],
+)
+def test_reductions_that_do_not_start_from_the_neutral_element(rows: int, init: str, step: str, expected: Any) -> None:
+    """Threads that share the steps would each begin with it."""
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer(({rows}, 500), "int32"), D: T.Buffer(({rows},), "int32"), C: T.Buffer(({rows},), "int32")):
+    for i, k in T.grid({rows}, 500):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = {init}
+            C[vi] = {step}
+""")
+    a, d = numbers(rows, 500).astype("int32"), np.arange(rows, dtype="int32")
+    c = np.zeros(rows, "int32")
+    kernel = tw.compile(program, "opencl")
+    kernel(a, d, c)
+    np.testing.assert_array_equal(c, expected(a, d))
+    assert kernel.schedule == "by rules" and not kernel.notes

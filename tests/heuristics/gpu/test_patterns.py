@@ -9,6 +9,7 @@ import pytest
 from tests.heuristics.cpu.programs import column_sums, convolution, product, vector
 
 import tilewright as tw
+from tilewright import te
 from tilewright.heuristics import gpu
 from tilewright.heuristics.gpu import patterns
 from tilewright.heuristics.pattern import Match, Pattern, Rewrite, apply_patterns
@@ -32,6 +33,11 @@ def argmax(A: T.Buffer((30, 500), "float32"), V: T.Buffer((30,), "float32"), I: 
 """)
 
 
+def sum_from_3() -> Any:
+    a, k = te.placeholder((30, 500), name="A"), te.reduce_axis((0, 500), name="k")
+    return te.create_prim_func([a, te.compute((30,), lambda i: te.sum(a[i, k], k, init=te.const(3.0, "float32")))])
+
+
 #: program, rows of each block in the order in which they are applied
 EXPECTED: dict[str, tuple[Callable[[], Any], list[list[str]]]] = {
     "product": (lambda: product(128, 128, 128), [["shared tiles"]]),
@@ -40,6 +46,7 @@ EXPECTED: dict[str, tuple[Callable[[], Any], list[list[str]]]] = {
     "columns": (lambda: column_sums(900, 400), [["columns"]]),
     "one sum": (lambda: vector(1, 1 << 16), [["parts of a long reduction", "one thread for each result"]]),
     "short sums": (lambda: vector(4000, 5), [["one thread for each result"]]),
+    "sum from 3": (sum_from_3, [["steps in order"]]),
     "argmax": (arguments_of_maxima, [["argmin or argmax"]]),
 }
 

@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.heuristics.gpu import with_blocks
+from tilewright.script import from_source
 from tilewright.script import tir as T
 
 
@@ -157,3 +158,57 @@ def test_blocks_change_no_result():
         tw.compile(in_blocks, target="interpreter")(a, b)
         np.testing.assert_allclose(b, expected(a), rtol=1e-5)
         assert with_blocks(in_blocks).same_as(in_blocks)
+
+
+DATA = """
+@T.prim_func
+def main(A: T.Buffer((24,), "float32"), N: T.Buffer((1,), "int32"), B: T.Buffer((24,), "float32")):
+    {body}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for i in range(N[0]):\n        B[i] = A[i] + T.float32(1)",
+        "for i in range(N[0]):\n        with T.block('B'):\n            vi = T.axis.spatial(24, i)\n"
+        "            B[vi] = A[vi] + T.float32(1)",
+        "for i, j in T.grid(7, N[0]):\n        with T.block('B'):\n            vi = T.axis.spatial(7, i)\n"
+        "            vj = T.axis.spatial(24, j)\n            T.where(j == 0)\n"
+        "            B[vi + vj] = A[vi] + T.float32(1)",
+    ],
+)
+def test_loops_whose_extent_the_device_holds(body):
+    """The host that launches the threads cannot read it."""
+    a, b = np.arange(24, dtype="float32"), np.zeros(24, "float32")
+    tw.compile(from_source(DATA.format(body=body)), "opencl")(a, np.array([7], "int32"), b)
+    np.testing.assert_array_equal(b, np.where(np.arange(24) < 7, a + 1, 0))
+
+
+@pytest.mark.parametrize("name", ["root", "B", "all"])
+def test_the_block_around_all_others_has_any_name(name):
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4, 6), "float32"), B: T.Buffer((4, 6), "float32")):
+    with T.block("{name}"):
+        T.reads(A[0:4, 0:6])
+        T.writes(B[0:4, 0:6])
+        for i, j in T.grid(4, 6):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+""")
+    a, b = np.arange(24, dtype="float32").reshape(4, 6), np.zeros((4, 6), "float32")
+    tw.compile(program, "opencl")(a, b)
+    np.testing.assert_array_equal(b, a * 2)
+
+
+def test_a_program_of_one_element():
+    @T.prim_func
+    def one(A: T.Buffer((), "float32"), B: T.Buffer((), "float32")):
+        with T.block("B"):
+            B[()] = A[()] + T.float32(1)
+
+    a, b = np.array(3, "float32"), np.array(0, "float32")
+    tw.compile(one, "opencl")(a, b)
+    assert b == 4

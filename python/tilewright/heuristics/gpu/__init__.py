@@ -14,7 +14,7 @@ from functools import partial
 from tilewright import _core
 from tilewright.heuristics.block_info import Sizes, block_info
 from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
-from tilewright.heuristics.gpu.bind_blocks import bind_all_blocks
+from tilewright.heuristics.gpu.bind_blocks import bind_all_blocks, root_of
 from tilewright.heuristics.gpu.fused_rows import fuse_rows
 from tilewright.heuristics.gpu.limits import limits_of
 from tilewright.heuristics.gpu.patterns import CONTRACTIONS, REDUCTIONS
@@ -42,7 +42,7 @@ def schedule_for_gpu(schedule: Schedule, target: _core.Target) -> None:
 
     Any exception is a defect of the heuristics; callers fall back to :func:`schedule_simply`.
     """
-    root = try_step(schedule.get_block, "root")
+    root = root_of(schedule)
     if root is None:
         return
     limits = limits_of(target)

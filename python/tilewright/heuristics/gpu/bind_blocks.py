@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import partial
 
 from tilewright import _core, ir
+from tilewright.heuristics.cpu.ragged_rows import buffers_in
 from tilewright.heuristics.cpu.scattered_rows import columns_of, move_outermost
 from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
 from tilewright.heuristics.gpu.bind_loops import bind_elements
@@ -17,10 +19,18 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 def bind_all_blocks(schedule: Schedule, limits: Limits) -> None:
     """Bind the outer loops of each block that is not bound yet."""
-    root = try_step(schedule.get_block, "root")
+    root = root_of(schedule)
     for block in schedule.get_child_blocks(root) if root is not None else ():
         if not is_bound(schedule, block):
             bind_block(schedule, block, min(limits.threads, BLOCK_THREADS))
+
+
+def root_of(schedule: Schedule) -> BlockRV | None:
+    """Return the block that is the body of the function, whatever its name; None if there is no such block."""
+    name = schedule.func_working_on
+    function = schedule.mod[name] if name is not None else next(iter(schedule.mod.functions.values()), None)
+    body = getattr(function, "body", None)
+    return try_step(schedule.get_block, body.block.name_hint) if isinstance(body, ir.BlockRealize) else None
 
 
 def is_bound(schedule: Schedule, block: BlockRV) -> bool:
@@ -41,12 +51,17 @@ def bind_block(schedule: Schedule, block: BlockRV, threads: int) -> None:
     """Bind as many outer loops of a block as have independent iterations. If several steps add to one row, bind the
     loop over columns. If there are no such loops, use one thread."""
     loops = schedule.get_loops(block)
-    for count in range(len(loops), 0, -1):
+    # The host launches the threads and cannot read data of the device.
+    launched = list(itertools.takewhile(lambda loop: not buffers_in(schedule.get(loop).extent), loops))
+    for count in range(len(launched), 0, -1):
         if all_or_nothing(schedule, partial(bind_elements, loops=loops[:count], threads=threads)):
             return
     if (found := columns_of(schedule, block)) is not None:
         levels, columns = found
-        if all_or_nothing(schedule, partial(_bind_columns, levels=levels, columns=columns, threads=threads)):
+        is_known = not buffers_in(schedule.get(columns).extent)
+        if is_known and all_or_nothing(
+            schedule, partial(_bind_columns, levels=levels, columns=columns, threads=threads)
+        ):
             return
     alone = schedule.add_unit_loop(loops[0] if loops else block)
     schedule.bind(alone, "blockIdx.x")

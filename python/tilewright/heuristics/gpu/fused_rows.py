@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from tilewright import _core
 from tilewright.heuristics.block_info import (
     block_info,
     constant,
@@ -45,7 +46,8 @@ def fuse_rows(schedule: Schedule, output: BlockRV, limits: Limits) -> None:
             return
         if any(own.extent(i) != info.extent(i) for i in range(axes)):
             return
-        if own.size(own.reduced) < SHARED_STEPS or is_argreduce(schedule.get(block)):
+        node = schedule.get(block)
+        if own.size(own.reduced) < SHARED_STEPS or is_argreduce(node) or not _core.threads_may_reduce(node):
             return
         steps = max(steps, own.size(own.reduced))
     if not steps or needs_parts(info.size(range(axes)), steps):

@@ -11,6 +11,7 @@ from tilewright.heuristics.gpu.reduction import (
     has_few_results,
     is_long,
     is_of_columns,
+    keeps_order,
     replaces_argument,
     schedule_columns,
     schedule_results,
@@ -27,6 +28,7 @@ CONTRACTIONS: tuple[Pattern | Rewrite, ...] = (
 
 REDUCTIONS: tuple[Pattern | Rewrite, ...] = (
     Pattern("argmin or argmax", (replaces_argument,), schedule_results),
+    Pattern("steps in order", (keeps_order,), schedule_results),
     Rewrite("parts of a long reduction", (has_few_results,), split_among_blocks),
     Pattern("columns", (is_long, is_of_columns), schedule_columns),
     Pattern("row", (is_long,), schedule_row),

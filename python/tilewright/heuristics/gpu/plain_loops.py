@@ -30,7 +30,7 @@ def with_blocks(function: ir.PrimFunc) -> ir.PrimFunc:
         root = ir.Block(name_hint="root", body=new)
         realize = ir.BlockRealize([], _core.const(True, "bool"), root)
     else:
-        realize = ir.BlockRealize([], realize.predicate, with_fields(realize.block, body=new))
+        realize = ir.BlockRealize([], realize.predicate, with_fields(realize.block, name_hint="root", body=new))
     return with_fields(function, body=realize)
 
 

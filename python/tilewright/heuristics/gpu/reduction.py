@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tilewright import _core
 from tilewright.heuristics.block_info import BlockInfo, is_argreduce, is_elementary, is_spatial
 from tilewright.heuristics.gpu.bind_blocks import bind_block
 from tilewright.heuristics.gpu.bind_loops import bind_blocks, share, threads_for
@@ -29,6 +30,12 @@ def replaces_argument(match: Match) -> bool:
     It must return the first of equal values, which a parallel reduction tree does not guarantee.
     """
     return is_argreduce(match.schedule.get(match.info.block))
+
+
+def keeps_order(match: Match) -> bool:
+    """Whether threads cannot share the steps of the reduction, for instance because it does not start from the neutral
+    element."""
+    return not _core.threads_may_reduce(match.schedule.get(match.info.block))
 
 
 def is_long(match: Match) -> bool:
