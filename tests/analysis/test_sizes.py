@@ -92,7 +92,7 @@ def test_one_of_the_sizes_is_constant():
 
 @pytest.mark.parametrize("target", ["native", "interpreter"])
 def test_an_allocated_buffer_may_have_a_negative_extent(target):
-    """It has no elements; nothing follows for the condition of another block, which blockize() left out."""
+    """It has no elements; nothing follows for the condition of another block, which blockize() dropped."""
 
     @T.prim_func
     def rows(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), n: T.int32):
