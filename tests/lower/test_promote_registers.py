@@ -187,3 +187,28 @@ def test_what_cannot_live_in_registers_is_reported() -> None:
     assert "4000 bytes" in refusal(large)
     assert "not constant" in refusal(selected)
     assert "parallel loop 'j'" in refusal(shared)
+
+
+def test_what_a_let_points_into_stays_in_memory() -> None:
+    @T.prim_func
+    def through_pointer(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+        B = T.alloc_buffer((16,))
+        for i in range(16):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i)
+                T.reads(A[vi])
+                T.writes(B[vi])
+                p: T.handle("float32") = T.address_of(B[vi])
+                Q = T.decl_buffer((1,), "float32", data=p)
+                Q[0] = A[vi] + T.float32(1)
+        for i in range(16):
+            with T.block("C"):
+                vi = T.axis.spatial(16, i)
+                C[vi] = B[vi]
+
+    sch = tw.Schedule(through_pointer)
+    sch.set_scope("B", 0, "local")
+    assert refusal(sch.mod) == "its address is used"
+    a, c = np.arange(16, dtype="float32"), np.zeros(16, "float32")
+    tw.compile(sch.mod, target=TARGET, schedule="as written")(a, c)
+    np.testing.assert_array_equal(c, a + 1)

@@ -153,3 +153,14 @@ def test_hints_multiply() -> None:
     hints = [int(hint) for hint in re.findall(r'"unroll_hint": (\d+)', text)]
     assert len(hints) == 3
     assert hints[0] * hints[1] * hints[2] <= 8192
+
+
+def test_each_copy_declares_a_buffer_of_its_own() -> None:
+    @T.prim_func
+    def declared(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+        for i in T.unroll(16):
+            D = T.decl_buffer((16,), "float32", data=C.data)
+            D[i] = A[i] + T.float32(1)
+
+    a = np.arange(16, dtype="float32")
+    agrees(declared, "unroll_loops", [a, np.zeros(16, "float32")], [a, a + 1])

@@ -170,8 +170,8 @@ class Unroller {
   static Stmt renew_if_defining(const Stmt& s) {
     bool defines = false;
     visit(
-        s, [&](const Ref<For>&) { defines = true; }, [&](const Ref<Allocate>&) { defines = true; },
-        [&](const Ref<LetStmt>&) { defines = true; }, [&](const Ref<Let>&) { defines = true; });
+        s, [&](const Ref<DeclBuffer>&) { defines = true; },
+        [&](const Ref<Var>&, Visitor& walk) { defines |= walk.role() == Role::kDef; });
     return defines ? renew_defs(s) : s;
   }
 

@@ -228,10 +228,20 @@ class Promoter {
           v.descend(loop);
         },
         [&](const Ref<DeclBuffer>& decl, Visitor& v) { v(decl->body); },
+        [&](const Ref<Call>& call, Visitor& v) {
+          const bool is_address = intrinsic_of(*call) == Intrinsic::k_address_of && !call->args.empty();
+          const BufferLoad* element = is_address ? call->args[0].as<BufferLoad>() : nullptr;
+          if (element) keep_in_memory(element->buffer->data);
+          v.descend(call);
+        },
         [&](const Ref<Var>& v, Visitor& walk) {
-          LocalBuffer* local = find(v);
-          if (local && walk.role() != Role::kDef && local->problem.empty()) local->problem = "its address is used";
+          if (walk.role() != Role::kDef) keep_in_memory(v);
         });
+  }
+
+  void keep_in_memory(const Ref<Var>& data) {
+    LocalBuffer* local = find(data);
+    if (local && local->problem.empty()) local->problem = "its address is used";
   }
 
   /// A buffer outside of a parallel loop is memory for the threads inside.
