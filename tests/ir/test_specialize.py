@@ -64,6 +64,8 @@ def test_the_others_stay_open():
         ({A: buffer(8, 5), B: buffer(8, 6)}, "n is 5 by one value and 6 by another"),
         ({A: buffer(8, 5), N: 6}, "n is 5 by one value and 6 by another"),
         ({N: 6, A: buffer(8, 5)}, "n is 6 by one value and 5 by another"),
+        ({N: 2.5}, "n is int32, and 2.5 is not an integer"),
+        ({N: -3}, "extents are at least 0"),
     ],
 )
 def test_refusals(values, message):

@@ -32,13 +32,24 @@ def specialize(function: ir.PrimFunc, values: Mapping[ir.Var, Any]) -> ir.PrimFu
         if variable in function.buffer_map:
             _match(function.buffer_map[variable], value, fixed)
         else:
-            _fix(fixed, variable, value if isinstance(value, _core.Expr) else _core.const(value, variable.dtype))
+            _fix(fixed, variable, value if isinstance(value, _core.Expr) else _constant(variable, value))
     params = [param for param in function.params if param not in fixed]
     body = _core.substitute(function, fixed)
     assert isinstance(body, ir.PrimFunc)
+    for buffer in body.buffer_map.values():
+        if any(isinstance(extent, ir.IntImm) and extent.value < 0 for extent in buffer.shape):
+            raise ArgumentError.of(
+                "ir/specialize", f"{buffer.name} would have the shape {tuple(buffer.shape)}", "extents are at least 0"
+            )
     return ir.PrimFunc(
         params, {p: body.buffer_map[p] for p in body.buffer_map}, body.ret_type, body.attrs, body.body, body.axes
     )
+
+
+def _constant(variable: ir.Var, value: Any) -> ir.Expr:
+    if "float" not in variable.dtype and not hasattr(value, "__index__"):
+        raise ArgumentError.of("ir/specialize", f"{variable} is {variable.dtype}, and {value!r} is not an integer")
+    return _core.const(value, variable.dtype)
 
 
 def _layout(buffer: ir.Buffer) -> list[Any]:
