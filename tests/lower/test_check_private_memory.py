@@ -160,3 +160,28 @@ def test_random_mappings_of_elements_to_threads():
             np.testing.assert_array_equal(b, a * 2 + 1)
             accepted += 1
     assert accepted > 3 and refused > 3
+
+
+@pytest.mark.parametrize(("read", "fits"), [("j", True), ("63 - j", False)])
+def test_a_pointer_into_private_memory_names_elements_of_a_thread(read: str, fits: bool) -> None:
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((64,)), B: T.Buffer((64,))):
+    L = T.allocate([64], "float32", "local")
+    Whole = T.decl_buffer((64,), data=L, scope="local")
+    for b in T.thread_binding(1, "blockIdx.x"):
+        for i in T.thread_binding(64, "threadIdx.x"):
+            p: T.handle("float32", "local") = T.address_of(Whole[i])
+            One = T.decl_buffer((1,), data=p, scope="local")
+            One[0] = A[i]
+        for j in T.thread_binding(64, "threadIdx.x"):
+            B[j] = Whole[{read}]
+""")
+    a, b = np.arange(64, dtype="float32"), np.zeros(64, "float32")
+    if fits:
+        tw.compile(func, target="opencl", schedule="as written")(a, b)
+        np.testing.assert_array_equal(b, a)
+    else:
+        with pytest.raises(tw.ScriptError) as caught:
+            tw.compile(func, target="opencl", schedule="as written")
+        assert caught.value.code == CODE

@@ -49,6 +49,12 @@ struct PrivateArray {
   std::vector<Access> reads, writes;
 };
 
+/// An element that a let points to.
+struct Pointer {
+  Ref<Buffer> buffer;
+  Expr index;  ///< in terms of the axes
+};
+
 class PrivateMemory {
  public:
   explicit PrivateMemory(const PrimFunc& func) { assume_sizes(func, analyzer_); }
@@ -83,6 +89,19 @@ class PrivateMemory {
         [&](const Ref<BufferLoad>& load, Visitor& v) {
           add(load->buffer, load->indices[0], false, load);
           v.descend(load);
+        },
+        [&](const Ref<LetStmt>& let, Visitor& v) {
+          const BufferLoad* element = element_of(let->value);
+          if (!element) return v.descend(let);
+          pointers_[let->var] = {element->buffer, substitute(element->indices[0], by_axis_)};
+          v(element->indices[0]);
+          v(let->body);
+        },
+        [&](const Ref<Call>& call, Visitor& v) {
+          if (const BufferLoad* element = element_of(call)) {  // whoever gets it may store to the element
+            add(element->buffer, element->indices[0], true, call);
+          }
+          v.descend(call);
         });
     for (const auto& pointer : order_) TW_RETURN_IF_ERROR(check(memory_.at(pointer), pointer));
     return Ok{};
@@ -132,14 +151,30 @@ class PrivateMemory {
     conditions_.pop_back();
   }
 
+  /// The element whose address an expression takes; null if it takes none.
+  static const BufferLoad* element_of(const Expr& value) {
+    const Call* call = value.as<Call>();
+    const bool is_address = call && intrinsic_of(*call) == Intrinsic::k_address_of && !call->args.empty();
+    return is_address ? call->args[0].as<BufferLoad>() : nullptr;
+  }
+
   void add(const Ref<Buffer>& buffer, const Expr& index, bool is_write, const NodeRef& node) {
-    auto found = memory_.find(buffer->data);
-    if (found == memory_.end()) return;
-    TeamAccess access{buffer->data, {}, 1, is_write, conditions_, node};
     const Ramp* ramp = index.as<Ramp>();
+    Expr offset = substitute(ramp ? Expr(ramp->base) : index, by_axis_);
+    Ref<Var> data = buffer->data;
+    bool same_elements = true;
+    for (auto at = pointers_.find(data); at != pointers_.end(); at = pointers_.find(data)) {
+      const Pointer& pointer = at->second;
+      same_elements &= pointer.buffer->dtype == buffer->dtype && pointer.index.dtype().is_scalar();
+      if (same_elements) offset = pointer.index + cast(pointer.index.dtype(), offset);
+      data = pointer.buffer->data;
+    }
+    auto found = memory_.find(data);
+    if (found == memory_.end()) return;
+    TeamAccess access{data, {}, 1, is_write, conditions_, node};
     const int64_t stride = ramp ? const_int(ramp->stride).value_or(0) : 0;
-    if (index.dtype().is_scalar() || stride > 0) {
-      access.offset = substitute(ramp ? Expr(ramp->base) : index, by_axis_);
+    if (same_elements && (index.dtype().is_scalar() || stride > 0)) {
+      access.offset = offset;
       access.width += stride * (index.dtype().lanes - 1);
     }
     (is_write ? found->second.writes : found->second.reads).push_back({std::move(access), covered_});
@@ -182,6 +217,7 @@ class PrivateMemory {
   LoopRanges loops_;
   VarMap by_axis_;  ///< variables of bound loops
   std::unordered_map<NodeRef, PrivateArray> memory_;
+  std::unordered_map<NodeRef, Pointer> pointers_;
   std::vector<Ref<Var>> order_;
   std::vector<NodeRef> around_;
   std::vector<const TeamAxis*> covered_;
