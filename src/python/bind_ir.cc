@@ -37,6 +37,34 @@ std::pair<Expr, Expr> values_of_node(Kind kind, const Operand& a, const Operand&
   return {settled(a), settled(b)};
 }
 
+/// The error for an integer of Python that is no value of an integer type.
+Exception beyond_type(const std::string& number, DataType type) {
+  const int bits = type.bits - type.is_int();
+  const uint64_t last = ~uint64_t{0} >> (64 - bits);
+  const std::string first = type.is_int() ? "-" + std::to_string(last + 1) : "0";
+  return Exception(script_error("script/constant", number + " is no " + type.str(),
+                                "these are from " + first + " to " + std::to_string(last)));
+}
+
+/// Unsigned constants of 64 bits are stored as their bits; Python sees the number.
+nb::int_ number_of(const Ref<IntImm>& node) {
+  return node->dtype.is_uint() ? nb::int_(static_cast<uint64_t>(node->value)) : nb::int_(node->value);
+}
+
+void bind_integer(nb::class_<NodeOf<IntImm>, ExprNode>& cls) {
+  cls.def_prop_ro("value", &number_of);
+  cls.def(nb::new_([](DataType dtype, int64_t value) {
+            if (dtype == DataType::uint(64) && value < 0) throw beyond_type(std::to_string(value), dtype);
+            return make<IntImm>({dtype, value});
+          }),
+          "dtype"_a.none() = DataType::void_(), "value"_a.none() = 0);
+  cls.def(nb::new_([](DataType dtype, uint64_t value) {  // beyond int64
+            if (dtype.is_integral() && dtype != DataType::uint(64)) throw beyond_type(std::to_string(value), dtype);
+            return make<IntImm>({dtype, static_cast<int64_t>(value)});
+          }),
+          "dtype"_a, "value"_a);
+}
+
 template <class T>
 constexpr bool kHasTwoOperands = requires(T node) {
   node.a;
@@ -64,6 +92,7 @@ void bind_fields(Class& cls, Fields<M...>) {
             "condition"_a.none() = nb::none(), "true_value"_a.none() = nb::none(), "false_value"_a.none() = nb::none());
     return;
   }
+  if constexpr (std::is_same_v<T, IntImm>) return bind_integer(cls);
   T defaults{};
   // One argument a field, in the order of the list; an omitted handle is None, which make() refuses where it matters.
   cls.def(nb::new_([](typename Crossing<M>::type... values) {
@@ -78,15 +107,6 @@ template <class T, class Base>
 void bind_node(nb::module_& m, const char* name) {
   nb::class_<NodeOf<T>, Base> cls(m, name);
   bind_fields<T>(cls, typename T::Members{});
-}
-
-/// The error for an integer of Python that is no value of an integer type.
-Exception beyond_type(const std::string& number, DataType type) {
-  const int bits = type.bits - type.is_int();
-  const uint64_t last = ~uint64_t{0} >> (64 - bits);
-  const std::string first = type.is_int() ? "-" + std::to_string(last + 1) : "0";
-  return Exception(script_error("script/constant", number + " is no " + type.str(),
-                                "these are from " + first + " to " + std::to_string(last)));
 }
 
 // ---- operators
@@ -531,12 +551,7 @@ void bind_ir(nb::module_& m) {
 #include "ir/kinds.def"
 #undef X
   bind_iter_var_operators();
-  for (const char* method : {"__int__", "__index__"}) {
-    add_method<IntImm>(method, [](const Ref<IntImm>& self) {
-      bool big = self->dtype.is_uint() && self->value < 0;
-      return big ? nb::object(nb::int_(static_cast<uint64_t>(self->value))) : nb::object(nb::int_(self->value));
-    });
-  }
+  for (const char* method : {"__int__", "__index__"}) add_method<IntImm>(method, &number_of);
   add_method<IntImm>("__float__", [](const Ref<IntImm>& self) {
     return self->dtype.is_uint() ? static_cast<double>(static_cast<uint64_t>(self->value))
                                  : static_cast<double>(self->value);

@@ -200,3 +200,19 @@ def test_names_of_types_that_are_no_text():
     for build in (ir.PrimType, lambda name: ir.PointerType(name, "global"), lambda name: ir.Var("x", name)):
         with pytest.raises(tw.ArgumentError):
             build("\ud800")
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**64 - 1])
+def test_large_unsigned_constants_have_their_value(number):
+    made = ir.IntImm("uint64", number)
+    assert made.value == number and ir.structural_equal(ir.IntImm(made.dtype, made.value), made)
+    assert ir.structural_equal(made, T.uint64(number)) and ir.structural_equal(made, T.IntImm("uint64", number))
+    match made:
+        case ir.IntImm("uint64", value):
+            assert value == number
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("int64", 2**63), ("uint64", -1), ("uint32", 2**63), ("bool", 2**63)])
+def test_constants_beyond_their_type_are_refused(dtype, number):
+    with pytest.raises(tw.ScriptError, match=f"{number} is no {dtype}"):
+        ir.IntImm(dtype, number)

@@ -42,7 +42,7 @@ class Generator:
             low, high = (0, 2**bits - 1) if dtype[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
             value = self.random.choice([0, 1, 2, 7, low, high, self.random.randint(low, high)])
             # Fields hold signed 64-bit numbers: of a large uint64 its bits.
-            return ir.IntImm(dtype, value - 2**64 if value >= 2**63 else value)
+            return ir.IntImm(dtype, value)
         value = self.random.choice([0.0, -0.0, 1.0, 0.1, 1e-7, 448.0, float("inf"), float("-inf"), float("nan")])
         return ir.FloatImm(dtype, value)
 

@@ -281,8 +281,6 @@ def IntImm(dtype: Any, value: int) -> Any:
     Returns:
         The node.
     """
-    if str(dtype) == "uint64" and 1 << 63 <= value < 1 << 64:
-        value -= 1 << 64  # the node has the bits of an int64
     return _core.IntImm(dtype, value)
 
 
