@@ -262,8 +262,6 @@ class ScheduleArguments {
                         "its signature is " + info_.signature()));
   }
 
-  static constexpr int kMostNesting = 48;  ///< a list that holds itself has no end
-
   const SchedulePtr& self_;
   const KindInfo& info_;
   std::vector<std::pair<size_t, nb::object>> functions_;

@@ -23,11 +23,20 @@ nb::object decision_to_python(const Value& value) {
   }
   return nb::none();
 }
-Value decision_from_python(nb::handle object) {
+namespace {
+
+/// Checks the depth of a list or dict inside of others.
+void check_nesting(const char* code, int depth) {
+  if (depth <= kMostNesting) return;
+  fail(argument_error(code, "lists and dicts are nested without end", "one of them holds itself"));
+}
+
+Value nested_decision(nb::handle object, int depth) {
+  check_nesting("schedule/decision", depth);
   if (object.is_none()) return {None{}};
   if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
     Value::List list;
-    for (nb::handle item : nb::borrow<nb::sequence>(object)) list.push_back(decision_from_python(item));
+    for (nb::handle item : nb::borrow<nb::sequence>(object)) list.push_back(nested_decision(item, depth + 1));
     return {std::move(list)};
   }
   if (PyIndex_Check(object.ptr())) return {nb::cast<int64_t>(nb::int_(nb::borrow(object)))};
@@ -35,6 +44,10 @@ Value decision_from_python(nb::handle object) {
                       "a decision is an integer or a list of integers, not a '" + class_name(object) + "'",
                       "such as 2, or [4, 8] for a tile"));
 }
+
+}  // namespace
+
+Value decision_from_python(nb::handle object) { return nested_decision(object, 0); }
 
 namespace {
 
@@ -117,7 +130,8 @@ class StepReader {
   }
 
  private:
-  Value value(nb::handle object) {
+  Value value(nb::handle object, int depth = 0) {
+    check_nesting("schedule/argument", depth);
     if (object.is_none()) return {None{}};
     if (PyBool_Check(object.ptr())) return {object.ptr() == Py_True};
     if (nb::isinstance<PyLoop>(object)) return {LoopRV{number(object)}};
@@ -127,19 +141,26 @@ class StepReader {
     if (PyFloat_Check(object.ptr())) return {nb::cast<double>(object)};
     if (nb::isinstance<nb::dict>(object)) {
       std::map<std::string, Value> sorted;
-      for (auto [key, item] : nb::borrow<nb::dict>(object)) sorted.emplace(nb::cast<std::string>(key), value(item));
+      for (auto [key, item] : nb::borrow<nb::dict>(object)) {
+        sorted.emplace(nb::cast<std::string>(key), value(item, depth + 1));
+      }
       return {Value::Dict(sorted.begin(), sorted.end())};
     }
     if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
       Value::List list;
-      for (nb::handle item : nb::borrow<nb::sequence>(object)) list.push_back(value(item));
+      for (nb::handle item : nb::borrow<nb::sequence>(object)) list.push_back(value(item, depth + 1));
       return {std::move(list)};
     }
     NodeRef node;
     if (nb::try_cast(object, node) && node.defined()) {
-      if (const IntImm* imm = node.as<IntImm>()) return {imm->value};
-      if (const FloatImm* imm = node.as<FloatImm>()) return {imm->value};
-      if (const StringImm* imm = node.as<StringImm>()) return {imm->value};
+      const IntImm* imm = node.as<IntImm>();
+      if (imm && imm->dtype.is_uint() && imm->value < 0) {
+        fail(argument_error("schedule/argument", "an instruction cannot hold an integer beyond 64 bits",
+                            "integers of instructions have a sign: they are below 2**63"));
+      }
+      if (imm) return {imm->value};
+      if (const FloatImm* number = node.as<FloatImm>()) return {number->value};
+      if (const StringImm* string = node.as<StringImm>()) return {string->value};
       return {node};
     }
     fail(argument_error("schedule/argument", "an instruction cannot hold a '" + class_name(object) + "'",
@@ -297,6 +318,10 @@ void refuse_change(const PyTrace& self) {
 PyTrace make_trace(const nb::iterable& insts, const nb::dict& decisions) {
   PyTrace result{{}, nullptr, false, true};
   for (nb::handle inst : insts) {
+    if (!nb::isinstance<PyInstruction>(inst)) {
+      fail(argument_error("schedule/argument", "a trace holds instructions, not a '" + class_name(inst) + "'",
+                          "pass Instruction objects, such as those of another trace's insts"));
+    }
     Value decision = decisions.contains(inst) ? decision_from_python(decisions[inst]) : Value{None{}};
     result.trace.append(StepReader(result.owner).read(nb::cast<const PyInstruction&>(inst), decision));
   }

@@ -190,9 +190,6 @@ NodeRef constant_from_python(nb::handle object) noexcept {
 
 namespace {
 
-/// One that holds itself has no end.
-constexpr int kMostNesting = 48;
-
 [[noreturn]] void refuse_value(nb::handle object) {
   if (PyLong_Check(object.ptr())) {
     throw Exception(argument_error("arguments/types", "an attribute cannot hold an integer of more than 64 bits",
@@ -222,7 +219,13 @@ NodeRef nested_value_from_python(nb::handle object, int depth) {
   if (PyDict_Check(object.ptr())) {
     Dict dict;
     for (auto [key, item] : nb::borrow<nb::dict>(object)) {
-      dict.items.set(nb::cast<std::string>(nb::str(key)), nested_value_from_python(item, depth + 1));
+      std::string name;
+      if (!nb::try_cast(key, name)) {
+        throw Exception(argument_error("arguments/types",
+                                       "an attribute cannot hold a dict with a key of type " + class_name(key),
+                                       "keys are strings"));
+      }
+      dict.items.set(name, nested_value_from_python(item, depth + 1));
     }
     return make<Dict>(std::move(dict));
   }

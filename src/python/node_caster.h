@@ -22,6 +22,9 @@ namespace tilewright::python {
 
 namespace nb = nanobind;
 
+/// Lists and dicts of Python inside of each other: one that holds itself has no end.
+inline constexpr int kMostNesting = 48;
+
 /// A constant for a Python number or string; null when the object is neither. Never throws.
 NodeRef constant_from_python(nb::handle object) noexcept;
 /// Any annotation value: constants, lists, dicts, nodes. Throws nb::type_error for anything else.

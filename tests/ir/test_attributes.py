@@ -108,6 +108,7 @@ REFUSED = {
     "-2**63 - 1": "an attribute cannot hold an integer of more than 64 bits",
     "b'x'": "an attribute cannot hold a value of type bytes",
     "'\\udc80'": "an attribute cannot hold a value of type str",
+    "{'inside': {1: 2}}": "an attribute cannot hold a dict with a key of type int",
 }
 
 

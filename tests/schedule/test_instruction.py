@@ -3,7 +3,7 @@
 import pytest
 
 import tilewright as tw
-from tilewright.schedule import BlockRV, ExprRV, Instruction, InstructionKind, LoopRV
+from tilewright.schedule import BlockRV, ExprRV, Instruction, InstructionKind, LoopRV, Trace
 from tilewright.testing import check_same, workloads
 
 KIND = InstructionKind.get
@@ -143,3 +143,24 @@ def test_names_count_from_zero_in_every_trace():
     replayed = tw.Schedule(workloads.transpose(12, 6))
     tw.Trace.apply_json_to_schedule(simplified.as_json(), replayed)
     check_same(replayed.mod, sch.mod)
+
+
+def endless():
+    value = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Trace([[1]]), "a trace holds instructions, not a 'list'"),
+        (lambda: Trace([None]), "a trace holds instructions, not a 'NoneType'"),
+        (lambda: str(Instruction(KIND("GetBlock"), [], [2**63, "main"], [])), "an integer beyond 64 bits"),
+        (lambda: str(Instruction(KIND("GetBlock"), [endless()], [], [])), "nested without end"),
+        (lambda: tiled().trace.with_decision(tiled().trace.insts[0], endless()), "nested without end"),
+    ],
+)
+def test_bad_input(make, message):
+    with pytest.raises(tw.ArgumentError, match=message):
+        make()
