@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilewright import _core
+from tilewright.errors import ArgumentError
 from tilewright.tensor_intrin.table import TensorIntrin
 
 __all__ = ["TileProduct", "make_if_named"]
@@ -72,13 +73,38 @@ class TileProduct:
         return 4 // _BYTES[self.types[0]]
 
     def register(self) -> str:
-        """Adds it to the table, unless it is there; returns its name."""
+        """Add it to the table, unless it is there; return its name.
+
+        Raises:
+            ArgumentError: tiles do not fit the axes or the unit.
+        """
         if self.name not in TensorIntrin.names():
+            if not self._fits():
+                raise ArgumentError.of("tensor-intrin/tiles", f"the tiles of {self} do not fit its axes, or the unit")
             from tilewright.script import from_source
 
             desc, impl = from_source(self._description()), from_source(self._implementation())
             TensorIntrin.register(self.name, desc, impl, True, features=_core.instruction_features(impl))
         return self.name
+
+    def _fits(self) -> bool:
+        """Whether tiles divide the axes, and the description and the implementation touch the same elements."""
+        columns, last = len(self.rows), len(self.rows) + len(self.sums)
+        own = [columns, self.along, self.pair]
+        high = 1 if self.pair is None else 2
+        return (
+            min(*self.rows, self.columns, *self.sums, self.wide) >= 1
+            and (1 <= self.height <= 16 and 1 <= self.depth <= 16 and high * self.wide + high < 8)
+            and (0 <= self.along < columns and (self.pair is None or 0 <= self.pair < columns))
+            and all(extent % step == 0 for extent, step in zip(self.rows, self._row_steps(), strict=True))
+            and self.columns % (LANES * self.wide) == 0
+            and self.sums[-1] % (self.depth * self.group) == 0
+            and (self.c[-1] == columns and sorted(axis for axis in self.c if axis is not None) == [*range(columns + 1)])
+            and self.a[-1] == ((last, 1),)
+            and all(0 <= axis < last and axis != columns and step > 0 for index in self.a[:-1] for axis, step in index)
+            and any(axis == self.along for index in self.a[:-1] for axis, _ in index)
+            and all(axis is None or (0 <= axis < last and axis not in own) for axis in self.b)
+        )
 
     # ---- what it computes
 
@@ -246,12 +272,16 @@ class TileProduct:
         )
         return lines
 
-    def _tiles_of_rows(self) -> list[int]:
+    def _row_steps(self) -> list[int]:
+        """How far each axis of rows advances from tile to tile."""
         steps = [1] * len(self.rows)
         steps[self.along] = self.height
         if self.pair is not None:
             steps[self.pair] *= 2
-        return [extent // step for extent, step in zip(self.rows, steps, strict=True)]
+        return steps
+
+    def _tiles_of_rows(self) -> list[int]:
+        return [extent // step for extent, step in zip(self.rows, self._row_steps(), strict=True)]
 
     def _row(self, axis: int, x: int) -> str:
         """The first value of an axis of rows in tile number x of a pair."""
@@ -296,4 +326,6 @@ def make_if_named(name: str) -> None:
 
 
 def _as_tuple(value: Any) -> Any:
+    if isinstance(value, bool | float):
+        raise TypeError(f"{value} is not an integer")
     return tuple(_as_tuple(each) for each in value) if isinstance(value, list) else value

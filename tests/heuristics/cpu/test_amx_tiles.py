@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import numpy as np
@@ -189,6 +190,41 @@ def test_a_name_says_all_that_a_product_computes() -> None:
     schedule = tw.Schedule(product(64, 64, 128, TYPES[0]))
     with pytest.raises(tw.ScheduleError, match="tensorize/P2"):
         schedule.tensorize(schedule.get_block("C"), made.name)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"height": 12},  # 32 rows are not tiles of 12
+        {"height": 32},  # a tile has 16 rows at most
+        {"height": 8.0},
+        {"depth": 32},
+        {"depth": 12},  # 128 elements are 32 groups
+        {"wide": 3},
+        {"pair": 0, "height": 32},
+        {"pair": 1},
+        {"along": 1},
+        {"c": (None, 1)},  # all rows would be one
+        {"c": (1, 0)},
+        {"a": (((0, 1),), ((0, 1),))},
+        {"b": (0,)},  # rows of one tile need different ones
+        {"rows": (0,)},
+        {"columns": 40},
+        {"types": ("float32", "float32", "float32")},
+    ],
+)
+def test_tiles_that_do_not_fit_are_refused(wrong) -> None:
+    """They computed other elements than the description says, or stopped the process."""
+    product = TileProduct(
+        ("int8", "int8", "int32"), (32,), 32, (128,), (((0, 1),), ((2, 1),)), (), (0, 1), 0, 8, None, 2, 16
+    )
+    name = dataclasses.replace(product, **wrong).name
+    assert tw.TensorIntrin.get(name, allow_missing=True) is None
+    if "types" not in wrong and wrong != {"height": 8.0}:
+        with pytest.raises(tw.ArgumentError, match="do not fit") as caught:
+            dataclasses.replace(product, **wrong).register()
+        assert caught.value.code == "tensor-intrin/tiles"
+    assert tw.TensorIntrin.get(product.name, allow_missing=True) is not None
 
 
 @pytest.mark.parametrize(
