@@ -5,6 +5,7 @@ import pytest
 import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
+from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.testing import workloads
 
@@ -526,6 +527,58 @@ def test_lowered_kernels_are_verified_too(threads, elements, good):
         A[blocks * threads + thread] = shared[thread % elements]
 
     assert verified(tw.Schedule(kernel)) is good
+
+
+def kernel_with_two_buffers(elements, repeated, pointer=False):
+    """The buffers are used one after the other, in a loop, or the second between two uses of the first."""
+    use = """
+        first[thread] = A[thread]
+        A[thread] = first[thread]
+        second[thread] = A[thread]
+        A[thread] = second[thread]
+    """
+    through = """
+    p: T.handle("float32", "shared") = T.address_of(first[0])
+    named = T.decl_buffer((32,), "float32", data=p, scope="shared")
+    first[thread] = A[thread]
+    second[thread] = A[thread]
+    A[thread] = second[thread] + named[thread]
+    """
+    return from_source(f"""
+@T.prim_func
+def kernel(A: T.Buffer((64,))):
+    blocks = T.launch_thread("blockIdx.x", 1)
+    thread = T.launch_thread("threadIdx.x", 32)
+    first = T.decl_buffer(({elements},), "float32", scope="shared")
+    second = T.decl_buffer(({elements},), "float32", scope="shared")
+    turns = T.decl_buffer((1,), "int32", scope="local")
+    turns[0] = 0
+    {repeated}
+        turns[0] = turns[0] + 1
+{through if pointer else use}
+""")
+
+
+@pytest.mark.parametrize(
+    ("repeated", "pointer", "together"),
+    [
+        ("if True:", False, False),
+        ("for turn in range(2):", False, True),
+        ("while turns[0] < 2:", False, True),
+        ("if True:", True, True),
+    ],
+)
+def test_buffers_of_loops_and_pointers_are_alive_as_in_the_kernel(repeated, pointer, together):
+    most = 49152 // 4 // (2 if together else 1)
+    for elements in (most, most + 32):
+        kernel = kernel_with_two_buffers(elements, repeated, pointer)
+        assert verified(tw.Schedule(kernel)) is (elements == most)
+        if elements == most:
+            (sizes,) = _core.kernel_sizes(_core.lower(tw.Schedule(kernel).mod, GPU)[0])
+            assert sizes["shared_bytes"] == 49152
+        else:
+            with pytest.raises(tw.errors.Error, match="shared memory"):
+                _core.lower(tw.Schedule(kernel).mod, GPU)
 
 
 @pytest.mark.parametrize(("low", "good"), [(8, True), (16, False)])

@@ -64,7 +64,7 @@ class Lifetimes {
         },
         [&](const Ref<LetStmt>& let, Visitor& v) {
           v(let->value);
-          if (let->var.dtype().is_handle()) note_pointer(*let);
+          plan_.arena.alias(*let);
           v(let->body);
         },
         [&](const Ref<Var>& v, Visitor& walk) {
@@ -94,13 +94,6 @@ class Lifetimes {
     const int64_t bytes = std::max<int64_t>(*count, 1) * allocate->dtype.bytes() * allocate->dtype.lanes;
     plan_.arena.allocate(allocate->buffer_var, bytes);
     plan_.allocations.push_back(allocate);
-  }
-
-  /// What is accessed through a pointer into a buffer, is an access of the buffer.
-  void note_pointer(const LetStmt& let) {
-    auto note = [&](const Ref<Var>& pointer) { plan_.arena.alias(let.var, pointer); };
-    visit(
-        let.value, [&](const Ref<Var>& v) { note(v); }, [&](const Ref<BufferLoad>& load) { note(load->buffer->data); });
   }
 
   void align_for_fragments(const Call& step) {

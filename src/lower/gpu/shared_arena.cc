@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/traverse.h"
 #include "support/ranges.h"
 
 namespace tilewright::lower {
@@ -14,6 +15,13 @@ void SharedArena::allocate(const Ref<Var>& data, int64_t bytes) {
 void SharedArena::alias(const Ref<Var>& view, const Ref<Var>& data) {
   auto found = index_.find(data);
   if (found != index_.end()) index_[view] = size_t{found->second};
+}
+
+void SharedArena::alias(const LetStmt& let) {
+  if (!let.var.dtype().is_handle()) return;
+  visit(
+      let.value, [&](const Ref<Var>& v) { alias(let.var, v); },
+      [&](const Ref<BufferLoad>& load) { alias(let.var, load->buffer->data); });
 }
 
 SharedTile* SharedArena::find(const Ref<Var>& data) {

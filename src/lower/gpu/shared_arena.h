@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/expr.h"
+#include "ir/stmt.h"
 
 namespace tilewright::lower {
 
@@ -29,6 +29,8 @@ class SharedArena {
   void allocate(const Ref<Var>& data, int64_t bytes);
   /// From now on, accesses through `view` are accesses of `data`.
   void alias(const Ref<Var>& view, const Ref<Var>& data);
+  /// From now on, accesses through the pointer that it binds are accesses of what its value points into.
+  void alias(const LetStmt& let);
   void touch(const Ref<Var>& data);
   void next_statement() { ++position_; }
   template <class Descend>

@@ -87,6 +87,12 @@ class KernelCheck {
   bool check(const Ref<PrimFunc>& func) {
     visit(
         func->body, [&](const Ref<For>& loop, Visitor& v) { enter(loop, v); },
+        [&](const Ref<While>& loop, Visitor& v) { kernel_.shared.loop(false, [&] { v.descend(loop); }); },
+        [&](const Ref<LetStmt>& let, Visitor& v) {
+          v(let->value);
+          kernel_.shared.alias(*let);
+          v(let->body);
+        },
         [&](const Ref<AttrStmt>& attr, Visitor& v) {
           auto launch = launch_of(*attr);
           if (!launch) return v.descend(attr);
