@@ -336,7 +336,7 @@ def main(a: T.handle, b: T.handle, c: T.handle):
     assert "loop 'i'" in str(raised.value) and "loop 'j'" in str(raised.value)
 
 
-def refused(body: str, code: str) -> None:
+def refused(body: str, code: str) -> tw.ScriptError:
     program = from_source(f"""
 @T.prim_func
 def main(A: T.Buffer((4096,)), B: T.Buffer((4096,))):
@@ -345,6 +345,7 @@ def main(A: T.Buffer((4096,)), B: T.Buffer((4096,))):
     with pytest.raises(tw.ScriptError) as raised:
         tw.lower(program, target=TARGET)
     assert raised.value.code == code
+    return raised.value
 
 
 def test_what_a_gpu_cannot_run_is_refused():
@@ -357,11 +358,18 @@ def test_what_a_gpu_cannot_run_is_refused():
         "    if True:\n        for i in T.thread_binding(4096, thread='threadIdx.x'):" + copy.format("i"),
         "lower/threads",
     )
-    refused(
+    error = refused(
         "    for b in T.thread_binding(64, thread='blockIdx.x'):\n"
         "        for i in T.thread_binding(b + 1, thread='threadIdx.x'):" + copy.format("b * 64 + i % 64"),
         "lower/launch-extent",
     )
+    assert "its extent depends on another loop" in error.message and "T.where" in error.hint
+    error = refused(
+        "    for b in T.thread_binding(64, thread='blockIdx.x'):\n"
+        "        for i in T.thread_binding(T.Cast('int32', A[0]), thread='threadIdx.x'):" + copy.format("b * 64 + i"),
+        "lower/launch-extent",
+    )
+    assert "its extent is read from memory" in error.message and "largest extent" in error.hint
     refused(
         "    S = T.alloc_buffer((4096, 16), scope='shared')\n"
         "    for b in T.thread_binding(1, thread='blockIdx.x'):\n"

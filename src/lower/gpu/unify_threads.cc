@@ -115,11 +115,13 @@ class Kernel {
   void check_extents() {
     int64_t threads = 1;
     for (const Axis& a : axes_) {
-      if (uses_any_var(a.extent, [&](const Ref<Var>& v) { return defined_.contains(v); }) ||
-          effect_of(a.extent) != Effect::kPure) {
+      const bool reads = effect_of(a.extent) != Effect::kPure;
+      if (reads || uses_any_var(a.extent, [&](const Ref<Var>& v) { return defined_.contains(v); })) {
         fail(a.loop, "lower/launch-extent",
-             a.described() + " is bound to " + a.tag() + ", and its extent is known only inside the kernel",
-             "bind a loop whose extent does not change from one iteration of another loop to the next");
+             a.described() + " is bound to " + a.tag() + ", and its extent " +
+                 (reads ? "is read from memory" : "depends on another loop") + ": it is known only inside the kernel",
+             "let the loop run to the largest extent, which is known when the kernel is launched, and skip the "
+             "iterations beyond by T.where, or by an if around the block");
       }
       if (a.axis.in_team()) threads *= std::max<int64_t>(const_int(a.extent).value_or(1), 1);
     }
