@@ -18,20 +18,24 @@ std::optional<UndefinedUse> undefined_var(const Ref<Var>& v, bool elsewhere) {
       v};
 }
 
-std::optional<UndefinedUse> undefined_extent(const Ref<Buffer>& buffer,
-                                             const std::function<bool(const Ref<Var>&)>& is_defined) {
+std::optional<UndefinedUse> undefined_size(const Ref<Buffer>& buffer,
+                                           const std::function<bool(const Ref<Var>&)>& is_defined) {
   std::optional<UndefinedUse> found;
-  for (const Expr& extent : buffer->shape) {
-    for_each_free_var(extent, [&](const Ref<Var>& size) {
+  auto look = [&](const Expr& e, const char* what) {
+    if (!e.defined()) return;
+    for_each_free_var(e, [&](const Ref<Var>& size) {
       if (found || is_defined(size)) return;
       const std::string& name = size->name_hint;
-      found = {"an extent of " + in_quotes(buffer->name) + " is computed from " + in_quotes(name) +
+      found = {std::string(what) + in_quotes(buffer->name) + " is computed from " + in_quotes(name) +
                    ", and no parameter defines " + in_quotes(name),
                "a size is defined by a buffer that has it as an extent by itself, (" + name +
                    ",), or as a parameter, " + name + ": T." + size.dtype().str(),
                buffer.span() == 0 ? NodeRef(size) : NodeRef(buffer)};
     });
-  }
+  };
+  for (const Expr& extent : buffer->shape) look(extent, "an extent of ");
+  for (const Expr& stride : buffer->strides) look(stride, "a stride of ");
+  look(buffer->elem_offset, "the offset of ");
   return found;
 }
 

@@ -247,7 +247,7 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
   }
   for (const auto& [param, buffer] : func.buffer_map) {
     auto defined = [&](const Ref<Var>& v) { return is_defined(v); };
-    if (buffer->axes.empty()) report("verify/undefined", undefined_extent(buffer, defined));
+    if (buffer->axes.empty()) report("verify/undefined", undefined_size(buffer, defined));
   }
   // The axes of sparse buffers stand on buffers of other parameters.
   for (bool sparse : {false, true}) {

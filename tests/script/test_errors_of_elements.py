@@ -23,6 +23,17 @@ def test_a_size_that_no_parameter_defines() -> None:
         )
 
 
+def test_strides_and_offsets_that_no_parameter_defines() -> None:
+    for layout, what in (("strides=(n + 1, 1)", "a stride"), ("elem_offset=n * 2", "the offset")):
+        check(
+            "verify/undefined",
+            "@T.prim_func\ndef f(a: T.handle):\n    n = T.int32()\n"
+            f'    A = «T.match_buffer(a, (4, 4), "float32", {layout})»\n    A[0, 0] = 0.0\n',
+            f"{what} of 'A' is computed from 'n', and no parameter defines 'n'",
+            "or as a parameter, n: T.int32",
+        )
+
+
 def test_a_domain_that_depends_on_an_axis_of_its_block() -> None:
     for binding, instead in (("i", "bound to, 'i': domains"), ("15 - i", "bound to: domains")):
         check_body(
