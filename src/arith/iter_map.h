@@ -37,6 +37,7 @@ struct IterMark {
   Expr min;
   std::optional<IterSumExpr> sum;  ///< instead of var
   Expr extent;
+  int depth = 0;               ///< iterators in each other, of those that Python makes
   bool is_predicated = false;  ///< a predicate makes the extent smaller than what the sum reaches by itself
 };
 

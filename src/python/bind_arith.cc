@@ -17,6 +17,9 @@ using arith::Analyzer;
 using arith::IntSet;
 using arith::IterMapLevel;
 
+/// Iterators in each other: they are walked and destroyed by recursion.
+constexpr int kMostIterators = 1000;
+
 /// nanobind turns away None as an argument and in a list, but not inside a dict.
 template <class H>
 const H& defined(const H& node, const char* what) {
@@ -174,6 +177,12 @@ void bind_iter_map_nodes(nb::module_& m) {
             arith::IterMark mark;
             if (nb::isinstance<arith::IterSumExpr>(source)) {
               mark.sum = nb::cast<arith::IterSumExpr>(source);
+              for (const auto& split : mark.sum->args) mark.depth = std::max(mark.depth, split.source->depth + 1);
+              if (mark.depth > kMostIterators) {
+                throw Exception(argument_error(
+                    "arith/too-deep", "iterators nest deeper than " + std::to_string(kMostIterators) + " levels",
+                    "normalize_iter_map_to_expr() makes an expression of some of them"));
+              }
             } else {
               mark.var = defined(nb::cast<Ref<Var>>(source), "variable");
               mark.min = zero(mark.var.dtype());

@@ -276,3 +276,18 @@ def test_constraint_scopes_end_in_the_opposite_order():
     inner.__exit__(None, None, None)
     outer.__exit__(None, None, None)
     assert not analyzer.can_prove(n > 3)
+
+
+def nested_iterators(levels):
+    total = arith.IterSumExpr([arith.IterSplitExpr(arith.IterMark(ir.Var("i", "int32"), 16), 1, 16, 1)], 0)
+    for _ in range(levels):
+        total = arith.IterSumExpr([arith.IterSplitExpr(arith.IterMark(total, 16), 1, 16, 1)], 1)
+    return total
+
+
+def test_iterators_do_not_nest_without_end():
+    """They are walked and destroyed by recursion: 200,000 levels ended the process."""
+    assert str(arith.normalize_iter_map_to_expr(nested_iterators(999))) == "i + 999"
+    with pytest.raises(tw.ArgumentError, match="nest deeper than 1000 levels") as caught:
+        nested_iterators(200000)
+    assert caught.value.code == "arith/too-deep"
