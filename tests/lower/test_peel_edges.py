@@ -215,3 +215,34 @@ def main(A: T.Buffer((8,), "{dtype}"), B: T.Buffer((8,), "{dtype}")):
     a, b = np.arange(100, 108).astype(dtype), np.zeros(8, dtype)
     tw.compile(program, schedule="as written")(a, b)
     np.testing.assert_array_equal(b, (a[[0, 1, 1, 1, 1, 1, 1, 1]].astype(object) - least % period).astype(dtype))
+
+
+DEEP = {
+    "mod": lambda e, k, _: (e + 1) % (7 + k % 5),
+    "div": lambda e, k, _: e * 3 // 4 + k % 5,
+    "max": lambda e, k, largest: largest(e - 1, k - 4),
+}
+
+
+@pytest.mark.parametrize("kind", DEEP)
+@pytest.mark.parametrize("levels", [10, 60, 300])
+def test_deep_indices(kind, levels):
+    """Analyses look at expressions up to some depth only, as each question costs what is below."""
+
+    def nested(index, largest):
+        for k in range(levels):
+            index = DEEP[kind](index, k, largest)
+        return index % 16
+
+    @T.prim_func
+    def picked(A: T.Buffer((16,), "int32"), B: T.Buffer((64,), "int32")):
+        for i in range(64):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i)
+                B[vi] = A[nested(vi, T.max)]
+
+    a, b = np.arange(16, dtype="int32") * 3, np.zeros(64, "int32")
+    expected = [a[nested(i, max)] for i in range(64)]
+    for options in ({}, {"schedule": "as written"}):
+        tw.compile(picked, **options)(a, b)
+        np.testing.assert_array_equal(b, expected)

@@ -35,6 +35,9 @@ constexpr int64_t kLeastBetween = 4;
 
 bool is_lazy(const Call& call) { return intrinsic_of(call) == Intrinsic::k_if_then_else; }
 
+/// Conditions and indices that are deeper are not looked at: each costs time that grows with its size.
+constexpr uint32_t kDeepestCondition = 64;
+
 /// The comparison that decides which of two numbers is taken: whether it is the one that moves with the loop.
 Expr winner_moves(const Expr& a, const Expr& b, bool greater, const Ref<Var>& v) {
   const Expr &moves = uses_var(a, v) ? a : b, &stays = uses_var(a, v) ? b : a;
@@ -137,6 +140,7 @@ class Peeler : private LoopCutter {
   Part between_edges(const For& loop, Part all) {
     Part inner = all;
     auto consider = [&](const Expr& atom, const Inside& around) {
+      if (atom.depth() > kDeepestCondition) return;
       auto line = line_of(atom, loop.loop_var, around, true, analyzer_, variables_);
       auto border = line ? line->const_border() : std::nullopt;
       if (!border || *border <= all.from || *border >= all.to) return;
@@ -148,7 +152,8 @@ class Peeler : private LoopCutter {
     };
     // An index that wraps around once, near an end of the loop: (i + 7) % n.
     auto consider_wrap = [&](const Expr& dividend, const Expr& divisor, const Inside& around) {
-      auto turns = dividend.dtype().is_int() ? turns_of(dividend, divisor) : std::nullopt;
+      const bool is_known = dividend.dtype().is_int() && dividend.depth() <= kDeepestCondition;
+      auto turns = is_known ? turns_of(dividend, divisor) : std::nullopt;
       if (!turns || turns->second != turns->first + 1) return;
       const Expr wrap = int_imm(dividend.dtype(), turns->second * *const_int(divisor));
       auto line = line_of(ge(dividend, wrap), loop.loop_var, around, true, analyzer_, variables_);
