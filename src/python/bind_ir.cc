@@ -13,6 +13,39 @@
 
 namespace tilewright::python {
 
+/// An integer of Python that int64 or uint64 holds.
+struct WideInteger {
+  int64_t number = 0;  ///< or the bits of an unsigned one
+  bool is_negative = false;
+  std::string str() const {
+    return is_negative ? std::to_string(number) : std::to_string(static_cast<uint64_t>(number));
+  }
+};
+
+}  // namespace tilewright::python
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<tilewright::python::WideInteger> {
+  NB_TYPE_CASTER(tilewright::python::WideInteger, const_name("int"))
+  bool from_python(handle source, uint32_t flags, cleanup_list* cleanup) noexcept {
+    make_caster<int64_t> with_sign;
+    if (with_sign.from_python(source, flags, cleanup)) {
+      value = {with_sign.value, with_sign.value < 0};
+      return true;
+    }
+    make_caster<uint64_t> without;
+    if (!without.from_python(source, flags, cleanup)) return false;
+    value = {static_cast<int64_t>(without.value), false};
+    return true;
+  }
+};
+
+}  // namespace nanobind::detail
+
+namespace tilewright::python {
+
 template <>
 struct Crossing<&TensorData::bytes> {
   using type = nb::bytes;
@@ -53,16 +86,13 @@ nb::int_ number_of(const Ref<IntImm>& node) {
 
 void bind_integer(nb::class_<NodeOf<IntImm>, ExprNode>& cls) {
   cls.def_prop_ro("value", &number_of);
-  cls.def(nb::new_([](DataType dtype, int64_t value) {
-            if (dtype == DataType::uint(64) && value < 0) throw beyond_type(std::to_string(value), dtype);
-            return make<IntImm>({dtype, value});
+  cls.def(nb::new_([](DataType dtype, const WideInteger& value) {
+            const bool is_large = value.number < 0 && !value.is_negative;
+            const bool is_wrong = dtype == DataType::uint(64) ? value.is_negative : is_large && dtype.is_integral();
+            if (is_wrong) throw beyond_type(value.str(), dtype);
+            return make<IntImm>({dtype, value.number});
           }),
           "dtype"_a.none() = DataType::void_(), "value"_a.none() = 0);
-  cls.def(nb::new_([](DataType dtype, uint64_t value) {  // beyond int64
-            if (dtype.is_integral() && dtype != DataType::uint(64)) throw beyond_type(std::to_string(value), dtype);
-            return make<IntImm>({dtype, static_cast<int64_t>(value)});
-          }),
-          "dtype"_a, "value"_a);
 }
 
 template <class T>
