@@ -41,8 +41,9 @@ def alone(A: T.Buffer((4,))):
         A[0:4] = T.broadcast(T.float32(0), 4)
 
 
-def test_found_by_name():
-    TensorIntrin.register("test_double", double, double, override=True, features=["avx2"])
+@pytest.mark.parametrize("features", ["avx2", ["avx2"]])
+def test_found_by_name(features):
+    TensorIntrin.register("test_double", double, double, override=True, features=features)
     found = tw.TensorIntrin.get("test_double")
     assert found.desc.same_as(double) and found.impl.same_as(double) and found.features == ("avx2",)
     assert "test_double" in TensorIntrin.names() and x86.VNNI_DOT_16x4_INTRIN in TensorIntrin.names()

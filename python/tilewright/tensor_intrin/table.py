@@ -33,7 +33,7 @@ class TensorIntrin:
         impl: _core.PrimFunc,
         override: bool = False,
         *,
-        features: Iterable[str] = (),
+        features: str | Iterable[str] = (),
         compact: bool = True,
     ) -> TensorIntrin:
         """Adds an intrinsic to the table of this process; that the two compute the same is your word.
@@ -49,7 +49,7 @@ class TensorIntrin:
             compact: buffers that the implementation takes by pointer, without stating strides, have to be compact in
                 memory; otherwise it copes with any.
         """
-        features = tuple(features)
+        features = (features,) if isinstance(features, str) else tuple(features)
         _core.register_tensor_intrin(name, desc, impl, list(features), override, compact)
         return TensorIntrin(name, desc, impl, features)
 
