@@ -10,6 +10,7 @@ from typing import Any
 from tilewright import _core, arith, ir
 from tilewright._core import BlockRV, LoopRV
 from tilewright.schedule import Schedule
+from tilewright.support.nodes import nodes_of
 from tilewright.tensor_intrin.table import TensorIntrin
 
 __all__ = [
@@ -86,16 +87,7 @@ def tile_with_tensor_intrin(
 
 def block_names(sch: Schedule) -> set[str]:
     """Return the names of all blocks of a schedule's program."""
-    names: set[str] = set()
-
-    def visit(node: Any) -> None:
-        if isinstance(node, ir.Block):
-            names.add(node.name_hint)
-
-    for function in sch.mod.functions.values():
-        if isinstance(function, ir.PrimFunc):
-            ir.post_order_visit(function.body, visit)
-    return names
+    return {block.name_hint for block in nodes_of(sch.mod, ir.Block)}
 
 
 def layout_mapping(sch: Schedule, block: BlockRV, desc: ir.PrimFunc) -> LayoutMapping | None:

@@ -24,6 +24,7 @@ from tilewright.script.core import script as _script
 from tilewright.script.tir import formulas as _formulas
 from tilewright.script.tir import frames as _frames
 from tilewright.script.tir.formulas import Domain, Formula, Reduction, comm_reducer, max, min, prod, reduce_axis, sum
+from tilewright.support.nodes import nodes_of
 from tilewright.support.wrong_arguments import explained
 
 if TYPE_CHECKING:
@@ -481,7 +482,7 @@ def _check_variables(order: Sequence[ComputeOp | ExternOp], params: Sequence[Any
     known = {item for item in params if isinstance(item, _core.Var)}
     for tensor in (item for item in params if isinstance(item, Tensor)):
         for extent in tensor.shape:
-            _core.visit(extent, lambda node: known.add(node) if isinstance(node, _core.Var) else None)
+            known.update(nodes_of(extent, _core.Var))
     for op in order:
         if isinstance(op, ComputeOp):
             own = known | {axis.var for axis in (*op.axis, *op.reduce_axis)}

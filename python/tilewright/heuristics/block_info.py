@@ -22,6 +22,7 @@ from tilewright.heuristics.parameters import (
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.script.core import script
 from tilewright.support import limits
+from tilewright.support.nodes import nodes_of
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.task.parameter_names import extents_of, scalars_of
 
@@ -235,22 +236,16 @@ class Sizes:
         """Return the typical value of an extent; None if it depends on data."""
         if isinstance(expression, ir.IntImm):
             return int(expression.value)
+        if nodes_of(expression, ir.BufferLoad):
+            return None
         variables: dict[ir.Var, Any] = {}
-        loads: list[Any] = []
-
-        def look(inner: Any) -> None:
-            if isinstance(inner, ir.BufferLoad):
-                loads.append(inner)
-            elif isinstance(inner, ir.Var) and inner.dtype != "handle":
+        for inner in nodes_of(expression, ir.Var):
+            if inner.dtype != "handle":
                 size = self._known.get(self._labels.get(inner, inner.name), TYPICAL_EXTENT)
                 most: Any = _core.max_value(inner.dtype)
                 variables[inner] = _core.cast(
                     inner.dtype, min(size, int(most)) if isinstance(most, ir.IntImm) else size
                 )
-
-        _core.visit(expression, look)
-        if loads:
-            return None
         known: Any = _core.substitute(expression, variables)
         return constant(arith.Analyzer().simplify(known))
 
@@ -280,7 +275,7 @@ def _keeps_order(node: ir.Block, buffer: ir.Buffer) -> bool:
     """Whether a block reads a buffer in the order of its memory, without transposing it. False for a block with loops
     or blocks inside, whose variables the indices may contain."""
     order = {axis.var: n for n, axis in enumerate(node.iter_vars)}
-    loads = [load for load in _all_of(ir.BufferLoad, node.body) if load.buffer.same_as(buffer)]
+    loads = [load for load in nodes_of(node.body, ir.BufferLoad) if load.buffer.same_as(buffer)]
     places = [[order.get(index) for index in load.indices if isinstance(index, ir.Var)] for load in loads]
     return all(None not in each and each == sorted(each, key=lambda n: n or 0) for each in places)
 
@@ -324,7 +319,7 @@ def _elementary() -> frozenset[str]:
 
 def is_elementary(node: ir.Block) -> bool:
     """Whether a block computes a function of :func:`_elementary`."""
-    return any(_name_of(call) in _elementary() for call in _all_of(ir.Call, node.body))
+    return any(_name_of(call) in _elementary() for call in nodes_of(node.body, ir.Call))
 
 
 def vector_cycles(node: ir.Block) -> float:
@@ -358,25 +353,20 @@ def vector_cycles(node: ir.Block) -> float:
 
 def is_conditional(node: ir.Block) -> bool:
     """Whether the value of a block depends on a condition, as in padding."""
-    return any(_name_of(call) == "if_then_else" for call in _all_of(ir.Call, node.body))
+    return any(_name_of(call) == "if_then_else" for call in nodes_of(node.body, ir.Call))
 
 
 def condition_period(node: ir.Block, variable: ir.Var) -> int:
     """Return the number of steps of an axis after which the conditions of a block repeat: n for `variable % n == c`; 1
     if there is no such condition."""
     steps = 1
-
-    def look(inner: Any) -> None:
-        nonlocal steps
-        if isinstance(inner, ir.EQ) and isinstance(inner.a, ir.FloorMod):
-            modulus = constant(inner.a.b) or 1
-            moved = coefficient(inner.a.a, variable)
-            if moved is not None and moved % modulus:
-                steps = max(steps, modulus)
-
-    for call in _all_of(ir.Call, node.body):
-        if _name_of(call) == "if_then_else":
-            _core.visit(call.args[0], look)
+    for call in nodes_of(node.body, ir.Call):
+        for inner in nodes_of(call.args[0], ir.EQ) if _name_of(call) == "if_then_else" else ():
+            if isinstance(inner.a, ir.FloorMod):
+                modulus = constant(inner.a.b) or 1
+                moved = coefficient(inner.a.a, variable)
+                if moved is not None and moved % modulus:
+                    steps = max(steps, modulus)
     return steps
 
 
@@ -393,7 +383,7 @@ def loops_of_axes(schedule: Schedule, block: BlockRV) -> list[LoopRV]:
     free = {schedule.get(loop).loop_var: loop for loop in loops}
     found: list[LoopRV | None] = []
     for value in values:
-        ours = {var for var in ([value] if isinstance(value, ir.Var) else _all_of(ir.Var, value)) if var in free}
+        ours = {var for var in ([value] if isinstance(value, ir.Var) else nodes_of(value, ir.Var)) if var in free}
         found.append(free.pop(ours.pop()) if len(ours) == 1 else None)
     # An axis with one step may be bound to a constant.
     rest = [loop for loop in free.values() if constant(schedule.get(loop).extent) == 1]
@@ -405,14 +395,8 @@ def _values_of(schedule: Schedule, node: ir.Block, loops: list[LoopRV]) -> Seque
     """Return the values to which the axes of a block are bound."""
     body = schedule.get(loops[-1]).body
     # Fast path: a search calls this for each candidate, and most bodies are one block.
-    realizes = [body] if isinstance(body, ir.BlockRealize) else _all_of(ir.BlockRealize, body)
+    realizes = [body] if isinstance(body, ir.BlockRealize) else nodes_of(body, ir.BlockRealize)
     return next((each.iter_values for each in realizes if each.block.same_as(node)), ())
-
-
-def _all_of(kind: type[Any], root: Any) -> list[Any]:
-    found: list[Any] = []
-    _core.visit(root, lambda node: found.append(node) if isinstance(node, kind) else None)
-    return found
 
 
 def block_info(
@@ -465,7 +449,7 @@ def _info_inside(schedule: NestedSchedule, block: BlockRV, sizes: Sizes, multipl
     axes: dict[int, Axis] = {}
     parts = 1
     for n, (axis, value) in enumerate(zip(node.iter_vars, _values_of(schedule, node, loops), strict=True)):
-        ours = {var for var in _all_of(ir.Var, value) if var in free}
+        ours = {var for var in nodes_of(value, ir.Var) if var in free}
         is_spatial = axis.iter_type == ir.IterType.DATA_PAR
         if not ours and is_spatial:
             continue
@@ -514,7 +498,7 @@ def through_lets(body: ir.Stmt) -> ir.Stmt:
     while isinstance(statement, ir.LetStmt):
         value: Any = _core.substitute(statement.value, values) if values else statement.value
         is_index = str(statement.var.dtype).startswith(("int", "bool"))
-        if not is_index or len(values) == SUBSTITUTED_NAMES or _all_of(ir.BufferLoad, value):
+        if not is_index or len(values) == SUBSTITUTED_NAMES or nodes_of(value, ir.BufferLoad):
             return body
         values[statement.var] = value
         statement = statement.body
@@ -523,16 +507,8 @@ def through_lets(body: ir.Stmt) -> ir.Stmt:
 
 
 def _find_accesses(node: ir.Block, sizes: Sizes, multiple_stores: bool) -> _Accesses | None:
-    loads: list[Any] = []
-    stores: list[Any] = []
-
-    def look(inner: Any) -> None:
-        if isinstance(inner, ir.BufferLoad):
-            loads.append(inner)
-        elif isinstance(inner, (ir.BufferStore, ir.Block, ir.For, ir.While)):
-            stores.append(inner)
-
-    _core.visit(through_lets(node.body), look)
+    body = through_lets(node.body)
+    loads, stores = nodes_of(body, ir.BufferLoad), nodes_of(body, ir.BufferStore, ir.Block, ir.For, ir.While)
     if not stores or not all(isinstance(store, ir.BufferStore) for store in stores):
         return None
     if len(stores) > 1 and not (multiple_stores and _store_alike(stores)):
@@ -676,7 +652,7 @@ def has_boundary(node: ir.Block, info: BlockInfo, axis: int) -> bool:
     """Whether the block handles the ends of an axis specially: an index is clamped or wraps, or a condition of padding
     uses the axis."""
     variable = info.axes[axis].var
-    conditions = [call.args[0] for call in _all_of(ir.Call, node.body) if _name_of(call) == "if_then_else"]
+    conditions = [call.args[0] for call in nodes_of(node.body, ir.Call) if _name_of(call) == "if_then_else"]
     return any(clamps_or_wraps(read, variable) for read in info.reads) or any(
         uses(each, variable) for each in conditions
     )
@@ -684,25 +660,9 @@ def has_boundary(node: ir.Block, info: BlockInfo, axis: int) -> bool:
 
 def uses(index: Any, variable: ir.Var) -> bool:
     """Whether an index contains a variable."""
-    used = False
-
-    def look(inner: Any) -> None:
-        nonlocal used
-        used = used or (isinstance(inner, ir.Var) and inner.same_as(variable))
-
-    _core.visit(index, look)
-    return used
+    return any(inner.same_as(variable) for inner in nodes_of(index, ir.Var))
 
 
 def _period(accesses: list[tuple[Any, ...]], variable: ir.Var) -> int:
-    period = 0
-
-    def look(inner: Any) -> None:
-        nonlocal period
-        if isinstance(inner, (ir.FloorDiv, ir.FloorMod)) and coefficient(inner.a, variable) == 1:
-            period = math.gcd(period, constant(inner.b) or 0)
-
-    for indices in accesses:
-        for index in indices:
-            _core.visit(index, look)
-    return period
+    parts = (inner for indices in accesses for index in indices for inner in nodes_of(index, ir.FloorDiv, ir.FloorMod))
+    return math.gcd(*(constant(inner.b) or 0 for inner in parts if coefficient(inner.a, variable) == 1))

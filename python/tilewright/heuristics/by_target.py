@@ -11,8 +11,8 @@ from tilewright.heuristics import cpu, failures, gpu
 from tilewright.heuristics.block_info import constant, is_argreduce
 from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.schedule import Schedule
-from tilewright.support.blocks import blocks_of
 from tilewright.support.machine import is_for_device
+from tilewright.support.nodes import nodes_of
 
 
 class HeuristicSchedules(NamedTuple):
@@ -169,34 +169,25 @@ def _with_callees(module: ir.Module, name: str) -> ir.Module:
     """Return a module of a function and its callees, which can be lowered on its own."""
     wanted: dict[str, ir.PrimFunc] = {}
 
-    def look(node: object) -> None:
-        if isinstance(node, ir.Call) and isinstance(node.op, ir.GlobalVar):
-            take(node.op.name_hint)
-
     def take(called: str) -> None:
         function = module.functions.get(called)
         if isinstance(function, ir.PrimFunc) and called not in wanted:
             wanted[called] = function
-            _core.visit(function.body, look)
+            for call in nodes_of(function.body, ir.Call):
+                if isinstance(call.op, ir.GlobalVar):
+                    take(call.op.name_hint)
 
     take(name)
     return ir.Module(wanted, module.attrs)
 
 
 def _loops(function: ir.PrimFunc) -> bool:
-    found = False
-
-    def look(node: object) -> None:
-        nonlocal found
-        found |= isinstance(node, ir.For) and constant(node.extent) != 1
-
-    _core.visit(function.body, look)
-    return found
+    return any(constant(loop.extent) != 1 for loop in nodes_of(function.body, ir.For))
 
 
 def _has_only_argreduces(function: ir.PrimFunc) -> bool:
     """Whether all blocks are argmin or argmax. Lowering vectorizes these, so no schedule is needed."""
-    computing = [block for block in blocks_of(function.body) if block.iter_vars]
+    computing = [block for block in nodes_of(function.body, ir.Block) if block.iter_vars]
     return bool(computing) and all(is_argreduce(block) for block in computing)
 
 

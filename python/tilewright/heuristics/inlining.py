@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tilewright import _core, ir
+from tilewright import ir
 from tilewright.errors import ScheduleError
 from tilewright.heuristics.block_info import (
     Operand,
@@ -21,6 +21,7 @@ from tilewright.heuristics.block_info import (
 from tilewright.heuristics.parameters import INLINED_CYCLES, WINDOW_TERMS
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, Schedule
+from tilewright.support.nodes import nodes_of
 
 
 def inline_blocks(schedule: Schedule, blocks: list[BlockRV], sizes: Sizes) -> list[BlockRV]:
@@ -107,12 +108,8 @@ def _needs_boundary_copy(schedule: Schedule, node: ir.Block, reductions: list[Bl
     if not isinstance(body, ir.BufferStore) or not isinstance(row, ir.Var):
         return False
     found: set[str] = set()
-
-    def look(inner: object) -> None:
-        if isinstance(inner, ir.BufferLoad):
-            found.update(*(boundary_handling(index, row) for index in inner.indices))
-
-    _core.visit(body.value, look)
+    for load in nodes_of(body.value, ir.BufferLoad):
+        found.update(*(boundary_handling(index, row) for index in load.indices))
     if "reflect" in found or (reductions and "wrap" in found):
         return True
     return "clamp" in found and any(
@@ -137,16 +134,11 @@ def times_read(schedule: Schedule, block: BlockRV, consumers: list[BlockRV], siz
     for consumer in consumers:
         node = schedule.get(consumer)
         places: list[tuple[ir.Expr, ...]] = []
-
-        def look(inner: object, places: list[tuple[ir.Expr, ...]] = places) -> None:
-            if isinstance(inner, ir.BufferLoad) and inner.buffer.same_as(written):
-                indices = tuple(inner.indices)
-                if not any(
-                    all(ir.structural_equal(*pair) for pair in zip(indices, place, strict=True)) for place in places
-                ):
-                    places.append(indices)
-
-        _core.visit(node.body, look)
+        for load in nodes_of(node.body, ir.BufferLoad):
+            if load.buffer.same_as(written) and not any(
+                all(ir.structural_equal(*pair) for pair in zip(load.indices, place, strict=True)) for place in places
+            ):
+                places.append(load.indices)
         steps = math.prod(sizes.value(axis.dom.extent) or 1 for axis in node.iter_vars if axis.dom is not None)
         reads += len(places) * steps
     return reads / max(elements, 1)

@@ -12,10 +12,12 @@ to another layout. Where kernels are measured, that has happened before they are
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from tilewright import _core, ir
 from tilewright.support.changed_nodes import with_fields
+from tilewright.support.nodes import nodes_of
 
 __all__ = ["without_layout_rewrites"]
 
@@ -60,16 +62,8 @@ def _with_alloc_buffers(block: Any, buffers: list[Any]) -> Any:
 
 def _copies(function: ir.PrimFunc) -> dict[Any, Any]:
     """Return the blocks to remove, by the data of the parameter that only they read."""
-    found: list[Any] = []
-    users: dict[Any, int] = {}
-
-    def see(node: Any) -> None:
-        if isinstance(node, ir.Block) and _MARK in node.annotations:
-            found.append(node)
-        if isinstance(node, (ir.BufferLoad, ir.BufferStore)):
-            users[node.buffer.data] = users.get(node.buffer.data, 0) + 1
-
-    _core.visit(function.body, see)
+    found = [block for block in nodes_of(function.body, ir.Block) if _MARK in block.annotations]
+    users = Counter(access.buffer.data for access in nodes_of(function.body, ir.BufferLoad, ir.BufferStore))
     parameters = {buffer.data for buffer in function.buffer_map.values()}
     return {
         block.reads[0].buffer.data: block

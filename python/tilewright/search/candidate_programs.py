@@ -12,6 +12,7 @@ from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.schedule import Schedule
 from tilewright.search.spaces import Space
 from tilewright.support.machine import is_for_device
+from tilewright.support.nodes import nodes_of
 from tilewright.task.task import Task
 
 
@@ -65,18 +66,7 @@ def fitting_postprocs(
 
 def _has_ragged_loops(program: ir.PrimFunc) -> bool:
     """Whether a loop is as long as data say."""
-    found = False
-
-    def look(node: object) -> None:
-        if isinstance(node, ir.For):
-            _core.visit(node.extent, read)
-
-    def read(node: object) -> None:
-        nonlocal found
-        found |= isinstance(node, ir.BufferLoad)
-
-    _core.visit(program.body, look)
-    return found
+    return any(nodes_of(loop.extent, ir.BufferLoad) for loop in nodes_of(program.body, ir.For))
 
 
 def check_parameters(task: Task, space: Space, schedule: Schedule) -> None:

@@ -20,6 +20,7 @@ from tilewright.kernel.kernel import Kernel
 from tilewright.kernel.kernel import compile as compile_program
 from tilewright.schedule import Schedule
 from tilewright.search.spaces import Space
+from tilewright.support.nodes import nodes_of
 from tilewright.tables import Table
 from tilewright.task.arguments import make_arrays
 from tilewright.task.conversions import conversions_of, prefix
@@ -235,10 +236,7 @@ class InFormat:
 
 def _iterations(module: ir.Module) -> list[str]:
     """The names of sparse iterations, in the order of the program."""
-    found: list[str] = []
-    for func in module.functions.values():
-        _core.visit(func, lambda node: found.append(node.name_hint) if isinstance(node, ir.SparseIteration) else None)
-    return found
+    return [each.name_hint for func in module.functions.values() for each in nodes_of(func, ir.SparseIteration)]
 
 
 def _step_of(choice: FormatChoice) -> Any:

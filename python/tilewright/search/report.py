@@ -23,6 +23,7 @@ from tilewright.kernel.device_roofs import describe_device
 from tilewright.kernel.kernel import Kernel, compile_task
 from tilewright.search.device_times import NOT_AS_WRITTEN, heuristic_kernel, times_on_device
 from tilewright.support.machine import is_for_device, rate_unit
+from tilewright.support.nodes import nodes_of
 from tilewright.task.arguments import aligned, make_arrays
 from tilewright.task.task import Task, task_of
 from tilewright.timing import KernelCalls, Timing, format_seconds, format_share
@@ -409,12 +410,7 @@ def _rows_of(times: Mapping[str, Timing], space: Space, task: Task) -> list[Row]
 
 def has_parallel_loop(module: ir.Module) -> bool:
     """Whether more threads could make a difference."""
-    found: list[ir.Node] = []
-    ir.visit(
-        module,
-        lambda node: found.append(node) if isinstance(node, ir.For) and node.kind == ir.ForKind.PARALLEL else None,
-    )
-    return bool(found)
+    return any(loop.kind == ir.ForKind.PARALLEL for loop in nodes_of(module, ir.For))
 
 
 def table(rows: list[Row], title: str, dtype: str) -> Any:

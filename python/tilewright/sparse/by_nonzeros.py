@@ -19,6 +19,7 @@ from tilewright.sparse.array_kernels import scatter_kernel
 from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, runs_of, unknown_fact
 from tilewright.sparse.function_identity import made_of
 from tilewright.sparse.structure import name_of
+from tilewright.support.nodes import nodes_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -256,17 +257,10 @@ class ByNonzeros:
 
     def fits(self, formula: Any) -> bool:
         """Return whether no part of a formula exceeds the type of the variables."""
-        limits, fits = np.iinfo(self.dtype), True
-
-        def look(node: object) -> None:
-            nonlocal fits
-            if isinstance(node, ir.Expr) and node.dtype == self.dtype:
-                bound: Any = self._analyzer.const_int_bound(node)
-                fits &= limits.min < bound.min_value and bound.max_value < limits.max
-
-        if not isinstance(formula, int):
-            _core.visit(formula, look)
-        return fits
+        limits = np.iinfo(self.dtype)
+        parts = () if isinstance(formula, int) else nodes_of(formula, ir.Expr)
+        bounds: list[Any] = [self._analyzer.const_int_bound(part) for part in parts if part.dtype == self.dtype]
+        return all(limits.min < bound.min_value and bound.max_value < limits.max for bound in bounds)
 
     def tell_apart(self, rule: FormatRewriteRule) -> bool:
         """Return whether nonzeros at one position have the same coordinates: each is a key, or the quotient and the
@@ -300,13 +294,7 @@ class ByNonzeros:
             values = self._facts[formula][0]()
             same = values if np.ndim(values) else np.full(self._count, values, self.dtype)
             return np.ascontiguousarray(same, self.dtype)
-        variables: list[ir.Var] = []
-
-        def look(node: object) -> None:
-            if isinstance(node, ir.Var) and node not in variables:
-                variables.append(node)
-
-        _core.visit(formula, look)
+        variables = list(dict.fromkeys(nodes_of(formula, ir.Var)))
         arrays = [self._facts[variable][0]() for variable in variables]
         types = [str(array.dtype) if isinstance(array, np.ndarray) else "" for array in arrays]
         result = np.empty(self._count, self.dtype)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
+from tilewright.support.nodes import nodes_of
 
 if TYPE_CHECKING:
     from tilewright.sparse.decompose import Format
@@ -19,9 +20,7 @@ def refusal(message: str, hint: str) -> ArgumentError:
 
 def variables_of(expr: Any) -> set[ir.Var]:
     """Return the variables that occur in an expression or a statement."""
-    found: set[ir.Var] = set()
-    _core.visit(expr, lambda node: found.add(node) if isinstance(node, ir.Var) else None)
-    return found
+    return set(nodes_of(expr, ir.Var))
 
 
 def decomposed(statement: Any, tensors: Sequence[ir.Buffer], formats: Sequence[Format]) -> list[Any]:
@@ -81,14 +80,8 @@ def _divided_init(statement: Any, tensors: Sequence[ir.Buffer]) -> tuple[Any, An
     statements = list(init.seq) if isinstance(init, ir.SeqStmt) else [init]
     own = [part for part in statements if _writes(part, tensors)]
     shared = [part for part in statements if not _writes(part, tensors)]
-    others: list[Any] = []
-
-    def look(node: Any) -> None:
-        if isinstance(node, ir.BufferStore) and not _is_one_of(tensors, node.buffer):
-            others.append(node)
-
-    for part in own:
-        _core.visit(part, look)
+    stores = (store for part in own for store in nodes_of(part, ir.BufferStore))
+    others = any(not _is_one_of(tensors, store.buffer) for store in stores)
     if others or any(_accesses(part, tensors) for part in shared):
         names = ", ".join(tensor.name for tensor in tensors)
         message = f"the init of '{statement.name_hint}' writes {names}, and other buffers along with it"
@@ -165,14 +158,8 @@ def _is_one_of(tensors: Sequence[ir.Buffer], buffer: ir.Buffer) -> bool:
 
 
 def _accesses(statement: Any, tensors: Sequence[ir.Buffer]) -> list[Any]:
-    found: list[Any] = []
-
-    def look(node: Any) -> None:
-        if isinstance(node, ir.BufferLoad | ir.BufferStore) and _is_one_of(tensors, node.buffer):
-            found.append(node)
-
-    _core.visit(statement, look)
-    return found
+    accesses = nodes_of(statement, ir.BufferLoad, ir.BufferStore)
+    return [access for access in accesses if _is_one_of(tensors, access.buffer)]
 
 
 def _writes(statement: Any, tensors: Sequence[ir.Buffer]) -> bool:

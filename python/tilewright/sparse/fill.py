@@ -26,6 +26,7 @@ from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, 
 from tilewright.sparse.function_identity import made_of
 from tilewright.sparse.structure import largest, name_of
 from tilewright.sparse.taken_rows import TakenRows, order_by_length
+from tilewright.support.nodes import nodes_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -328,14 +329,7 @@ def by_rows_of(rule: FormatRewriteRule, shape: Sequence[int]) -> ByRows:
 
 
 def _uses(key: Any, var: ir.Var) -> bool:
-    found = False
-
-    def look(node: object) -> None:
-        nonlocal found
-        found |= isinstance(node, ir.Var) and node.same_as(var)
-
-    _core.visit(key, look)
-    return found
+    return any(node.same_as(var) for node in nodes_of(key, ir.Var))
 
 
 def fill(

@@ -13,6 +13,7 @@ from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.sparse.specialize import require_function, without
 from tilewright.support.changed_nodes import with_fields
+from tilewright.support.nodes import nodes_of
 from tilewright.task.declared_values import DISJOINT, DOMAINS
 
 KEY = "preprocess"
@@ -134,33 +135,16 @@ def _part(func: ir.PrimFunc, *, is_preprocess: bool) -> ir.PrimFunc:
 
 
 def _is_annotated(statement: Any) -> bool:
-    found: list[Any] = []
-
-    def look(node: Any) -> None:
-        if isinstance(node, ir.Block | ir.SparseIteration) and KEY in node.annotations:
-            found.append(node)
-
-    _core.visit(statement, look)
-    return bool(found)
+    return any(KEY in node.annotations for node in nodes_of(statement, ir.Block, ir.SparseIteration))
 
 
 def _buffers(statement: Any) -> set[ir.Buffer]:
     """Return the buffers that a statement reads or writes."""
-    found: set[ir.Buffer] = set()
-
-    def look(node: Any) -> None:
-        if isinstance(node, ir.BufferLoad | ir.BufferStore | ir.BufferRegion):
-            found.add(node.buffer)
-
-    _core.visit(statement, look)
-    return found
+    return {node.buffer for node in nodes_of(statement, ir.BufferLoad, ir.BufferStore, ir.BufferRegion)}
 
 
 def _written(statements: Sequence[Any]) -> set[ir.Buffer]:
-    found: set[ir.Buffer] = set()
-    for statement in statements:
-        _core.visit(statement, lambda node: found.add(node.buffer) if isinstance(node, ir.BufferStore) else None)
-    return found
+    return {store.buffer for statement in statements for store in nodes_of(statement, ir.BufferStore)}
 
 
 def _check_apart(first: Sequence[Any], others: Sequence[Any]) -> None:

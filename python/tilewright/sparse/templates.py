@@ -15,6 +15,7 @@ from tilewright.sparse.decompose import DecomposedProgram, decompose_format
 from tilewright.sparse.format_rule import FormatRewriteRule, picklable
 from tilewright.support import limits
 from tilewright.support.machine import TargetLike
+from tilewright.support.nodes import nodes_of
 
 NAMES = (
     *("banded", "bsr", "coo", "csc", "csf", "csr", "dbsr", "dcsr", "ell", "hyb", "padded_csr", "ragged", "sell"),
@@ -112,16 +113,10 @@ def decomposed_by_name(
     """Return a program over a format, and the names of its iterations: what ``sch.decompose_format`` calls."""
     rules = template_rules(name, parameters, count)
     made = decompose_format(func, buffer, rules).function
-    known = {each.name_hint for each in _iterations(func)}
-    names = [each.name_hint for each in _iterations(made) if each.name_hint not in known]
+    known = {each.name_hint for each in nodes_of(func.body, ir.SparseIteration)}
+    names = [each.name_hint for each in nodes_of(made.body, ir.SparseIteration) if each.name_hint not in known]
     endings = tuple(f"_{rule.name}" for rule in rules)
     return made, [each for each in names if each.endswith(endings)]
-
-
-def _iterations(func: ir.PrimFunc) -> list[Any]:
-    found: list[Any] = []
-    _core.visit(func.body, lambda node: found.append(node) if isinstance(node, ir.SparseIteration) else None)
-    return found
 
 
 def _refusal(message: str, hint: str) -> ArgumentError:

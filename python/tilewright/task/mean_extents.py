@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import _core, ir
+from tilewright.support.nodes import nodes_of
 from tilewright.task.index_map import BINARY
 
 #: maximum number of values of an extent that are evaluated
@@ -48,7 +49,7 @@ def mean_extents(function: ir.PrimFunc, args: Sequence[Any]) -> list[tuple[ir.Ex
         else:
             return
         extent = ranges[node.loop_var if isinstance(node, ir.For) else node.var][1]
-        if _reads(extent) and not any(ir.structural_equal(extent, known) for known in asked):
+        if nodes_of(extent, ir.BufferLoad) and not any(ir.structural_equal(extent, known) for known in asked):
             asked.append(extent)
 
     _core.visit(function.body, look)
@@ -61,21 +62,8 @@ def mean_extents(function: ir.PrimFunc, args: Sequence[Any]) -> list[tuple[ir.Ex
     return means
 
 
-def _reads(extent: ir.Expr) -> bool:
-    found = False
-
-    def look(node: object) -> None:
-        nonlocal found
-        found |= isinstance(node, ir.BufferLoad)
-
-    _core.visit(extent, look)
-    return found
-
-
 def _mean(extent: ir.Expr, ranges: Mapping[Any, tuple[ir.Expr, ir.Expr]], data: Mapping[Any, Any]) -> float:
-    variables: list[ir.Var] = []
-    _core.visit(extent, lambda node: variables.append(node) if node in ranges else None)
-    variables = list(dict.fromkeys(variables))
+    variables = list(dict.fromkeys(node for node in nodes_of(extent, ir.Var) if node in ranges))
     sides = []
     for variable in variables:
         begin, count = (_constant(end) for end in ranges[variable])

@@ -12,6 +12,7 @@ import numpy as np
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.support import limits
+from tilewright.support.nodes import nodes_of
 from tilewright.support.numpy_dtype import numpy_dtype
 from tilewright.task.arguments import make_arrays, wrong_values
 from tilewright.task.conversions import Conversion, conversions_of, prefix
@@ -357,8 +358,7 @@ def _unreturned(schedule: Schedule, name: str, before: ir.PrimFunc) -> set[str]:
     function: Any = schedule.mod.functions[name]
     if all(step.kind.name != "MatchToAlloc" for step in schedule.trace.insts):
         return set()
-    written: set[ir.Buffer] = set()
-    _core.visit(function, lambda node: written.add(node.buffer) if isinstance(node, ir.BufferStore) else None)
+    written = {store.buffer for store in nodes_of(function, ir.BufferStore)}
     kept = {param for param, buffer in function.buffer_map.items() if buffer not in written}
     return {label for label, param in zip(labels_of(before), before.params, strict=True) if param in kept}
 

@@ -12,6 +12,7 @@ from tilewright import arith as native
 from tilewright._core import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr
 from tilewright.arith import normalize_iter_map_to_expr
 from tilewright.errors import ArgumentError
+from tilewright.support.nodes import nodes_of
 
 __all__ = [
     "Analyzer",
@@ -448,9 +449,7 @@ def estimate_region_upper_bound(region: Any, var_dom: Mapping[Any, Any], predica
 
 
 def _uses(expr: Any, variables: Sequence[Any]) -> bool:
-    found: list[Any] = []
-    _core.post_order_visit(expr, lambda node: found.append(node) if isinstance(node, _core.Var) else None)
-    return any(node.same_as(var) for node in found for var in variables)
+    return any(node.same_as(var) for node in nodes_of(expr, _core.Var) for var in variables)
 
 
 def _linear(expr: Any, var: Any) -> tuple[Any, Any] | None:
@@ -609,9 +608,7 @@ def _parts(expr: Any, root: Any) -> list[Any]:
         if not isinstance(node, _core.Expr) or node.same_as(root) or isinstance(node, _core.Ramp | _core.Broadcast):
             return True
         leaf = isinstance(node, _core.Var | _core.IntImm | _core.FloatImm | _core.StringImm)
-        reads: list[Any] = []
-        _core.visit(node, lambda part: reads.append(part) if isinstance(part, _core.BufferLoad) else None)
-        if leaf or reads or _core.has_effect(node):
+        if leaf or nodes_of(node, _core.BufferLoad) or _core.has_effect(node):
             return True
         found.append(node)
         return False

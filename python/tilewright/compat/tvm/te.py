@@ -12,6 +12,7 @@ from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.ir import structural_equal
 from tilewright.compat.tvm.tir import op
 from tilewright.script.tir.index_maps import AXIS_SEPARATOR
+from tilewright.support.nodes import nodes_of
 from tilewright.te import *  # noqa: F403
 from tilewright.te import __all__ as _names
 
@@ -179,17 +180,8 @@ def extern_primfunc(input_tensors: Sequence[Any], primfunc: Any, **kwargs: Any) 
 
 def _accessed(body: Any) -> tuple[set[Any], set[Any]]:
     """Return the set of buffers that a program loads and the set that it stores."""
-    loaded: set[Any] = set()
-    stored: set[Any] = set()
-
-    def look(node: Any) -> None:
-        if isinstance(node, _core.BufferLoad):
-            loaded.add(node.buffer)
-        elif isinstance(node, _core.BufferStore):
-            stored.add(node.buffer)
-
-    _core.visit(body, look)
-    return loaded, stored
+    loads, stores = nodes_of(body, _core.BufferLoad), nodes_of(body, _core.BufferStore)
+    return {load.buffer for load in loads}, {store.buffer for store in stores}
 
 
 def __getattr__(name: str) -> object:

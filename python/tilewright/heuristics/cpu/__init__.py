@@ -34,6 +34,7 @@ from tilewright.heuristics.pattern import Match
 from tilewright.heuristics.sampling import Sampler, try_step
 from tilewright.heuristics.unscheduled import SKIPS_ZERO_TERMS
 from tilewright.schedule import Schedule
+from tilewright.support.nodes import nodes_of
 
 #: Version of the heuristics. Increase it if any trace changes: searches of earlier versions are then not continued, but
 #: their measurements are kept. tests/heuristics/cpu/versions.txt has the traces of each version.
@@ -64,17 +65,10 @@ def seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target) 
 
 
 def _is_beyond_the_estimate(function: ir.PrimFunc) -> bool:
-    found = False
-
-    def look(node: object) -> None:
-        nonlocal found
-        if isinstance(node, ir.Block):
-            found |= SKIPS_ZERO_TERMS in node.annotations
-        elif isinstance(node, ir.Call):
-            found |= getattr(node.op, "name", "") in ("tir.call_llvm_intrin", "tir.call_llvm_pure_intrin")
-
-    _core.visit(function.body, look)
-    return found
+    return any(SKIPS_ZERO_TERMS in block.annotations for block in nodes_of(function.body, ir.Block)) or any(
+        getattr(call.op, "name", "") in ("tir.call_llvm_intrin", "tir.call_llvm_pure_intrin")
+        for call in nodes_of(function.body, ir.Call)
+    )
 
 
 def schedule_for_cpu(

@@ -3,11 +3,12 @@ for each result that needs it."""
 
 from __future__ import annotations
 
-from tilewright import _core, ir
+from tilewright import ir
 from tilewright.heuristics.block_info import BlockInfo, width_of
 from tilewright.heuristics.cpu.parameters import UPCAST_USES
 from tilewright.heuristics.loops import copy_operand
 from tilewright.heuristics.pattern import Match
+from tilewright.support.nodes import nodes_of
 
 
 def upcast_operands(match: Match) -> BlockInfo:
@@ -33,14 +34,7 @@ def _has_lower_precision(dtype: str, than: str) -> bool:
 
 def _are_upcast_first(match: Match, buffers: list[ir.Buffer]) -> bool:
     """Whether each loaded element is upcast before any other operation."""
-    loads: list[ir.BufferLoad] = []
-    upcast: list[ir.Expr] = []
-
-    def look(node: object) -> None:
-        if isinstance(node, ir.BufferLoad) and any(node.buffer.same_as(buffer) for buffer in buffers):
-            loads.append(node)
-        elif isinstance(node, ir.Cast) and node.dtype == match.info.store.buffer.dtype:
-            upcast.append(node.value)
-
-    _core.visit(match.schedule.get(match.info.block).body, look)
+    body, wide = match.schedule.get(match.info.block).body, match.info.store.buffer.dtype
+    upcast = [cast.value for cast in nodes_of(body, ir.Cast) if cast.dtype == wide]
+    loads = [load for load in nodes_of(body, ir.BufferLoad) if any(load.buffer.same_as(buffer) for buffer in buffers)]
     return all(any(load.same_as(value) for value in upcast) for load in loads)

@@ -14,6 +14,7 @@ from tilewright.heuristics.cpu.parameters import (
 )
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
+from tilewright.support.nodes import nodes_of
 from tilewright.support.numpy_dtype import numpy_dtype
 
 
@@ -49,14 +50,7 @@ def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target
 def _is_ragged(rows: ir.Block) -> bool:
     """Whether a loop inside the block has a data-dependent extent. Checked first, to record no steps in other programs'
     traces."""
-    found = False
-
-    def look(node: object) -> None:
-        nonlocal found
-        found |= isinstance(node, ir.For) and bool(buffers_in(node.extent))
-
-    _core.visit(rows.body, look)
-    return found
+    return any(buffers_in(loop.extent) for loop in nodes_of(rows.body, ir.For))
 
 
 def _ragged_loop(schedule: Schedule, block: BlockRV) -> LoopRV | None:
@@ -67,9 +61,7 @@ def _ragged_loop(schedule: Schedule, block: BlockRV) -> LoopRV | None:
 
 def buffers_in(extent: Any) -> list[ir.Buffer]:
     """Return the buffers that an extent reads."""
-    found: list[ir.Buffer] = []
-    _core.visit(extent, lambda node: found.append(node.buffer) if isinstance(node, ir.BufferLoad) else None)
-    return found
+    return [load.buffer for load in nodes_of(extent, ir.BufferLoad)]
 
 
 def _vectorize_columns(schedule: Schedule, block: BlockRV, steps: LoopRV | None, target: _core.Target) -> None:

@@ -15,28 +15,23 @@ After; inside is a block for one sequence, and the primitives may run these bloc
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from tilewright import _core, ir
+from tilewright import ir
 from tilewright.heuristics.block_info import BlockInfo, uses
 from tilewright.heuristics.cpu.execution import parallelize
 from tilewright.heuristics.cpu.parameters import RECURRENCE_FEWEST_VECTORS, RECURRENCE_VECTORS
 from tilewright.heuristics.pattern import Match
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import Schedule
+from tilewright.support.nodes import nodes_of
 
 
 def _carried_axes(schedule: Schedule, info: BlockInfo) -> set[int]:
     """Return the axes along which an element may depend on another one: axes of the dimensions in which a load's index
     differs from the store's."""
-    accesses: list[Any] = []
-
-    def look(node: object) -> None:
-        if isinstance(node, (ir.BufferLoad, ir.BufferStore)) and node.buffer.same_as(info.store.buffer):
-            accesses.append(node)
-
-    _core.visit(schedule.get(info.block).body, look)
-    dimensions = zip(*(access.indices for access in accesses), strict=True)
+    accesses = nodes_of(schedule.get(info.block).body, ir.BufferLoad, ir.BufferStore)
+    own = (access.indices for access in accesses if access.buffer.same_as(info.store.buffer))
+    dimensions = zip(*own, strict=True)
     moved = [indices for indices in dimensions if not all(ir.structural_equal(each, indices[0]) for each in indices)]
     return {i for i, axis in enumerate(info.axes) if any(uses(each, axis.var) for indices in moved for each in indices)}
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.heuristics.block_info import constant
+from tilewright.heuristics.block_info import constant, uses
 from tilewright.heuristics.cpu.ragged_rows import buffers_in, lies_along
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
+from tilewright.support.nodes import nodes_of
 from tilewright.support.numpy_dtype import numpy_dtype
 
 #: bytes of a cache line: threads that share columns must write different lines
@@ -152,28 +153,13 @@ def _selects_what_it_adds_to(node: ir.Block) -> bool:
     element."""
     if node.init is not None or len(_updated(node)) != 1:
         return False
-    found = False
-
-    def look(inner: object) -> None:
-        nonlocal found
-        if isinstance(inner, ir.Block):
-            steps = [axis.var for axis in inner.iter_vars if axis.iter_type == ir.IterType.COMM_REDUCE]
-            starts = [side.min for region in inner.writes for side in region.region]
-            found |= any(_uses(start, steps) for start in starts)
-
-    _core.visit(node, look)
-    return found
-
-
-def _uses(expression: Any, variables: list[Any]) -> bool:
-    found = False
-
-    def look(node: object) -> None:
-        nonlocal found
-        found |= isinstance(node, ir.Var) and any(node.same_as(each) for each in variables)
-
-    _core.visit(expression, look)
-    return found
+    return any(
+        axis.iter_type == ir.IterType.COMM_REDUCE and uses(side.min, axis.var)
+        for inner in nodes_of(node, ir.Block)
+        for axis in inner.iter_vars
+        for region in inner.writes
+        for side in region.region
+    )
 
 
 def _updated(node: ir.Block) -> list[ir.Buffer]:

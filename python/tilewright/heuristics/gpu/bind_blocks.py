@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from functools import partial
 
-from tilewright import _core, ir
+from tilewright import ir
 from tilewright.heuristics.cpu.ragged_rows import buffers_in
 from tilewright.heuristics.cpu.scattered_rows import columns_of, move_outermost
 from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
@@ -15,6 +15,7 @@ from tilewright.heuristics.gpu.limits import Limits
 from tilewright.heuristics.gpu.parameters import BLOCK_THREADS
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
+from tilewright.support.nodes import nodes_of
 
 
 def bind_all_blocks(schedule: Schedule, limits: Limits) -> None:
@@ -37,14 +38,7 @@ def is_bound(schedule: Schedule, block: BlockRV) -> bool:
     """Whether a loop around a block, or inside of it, is bound to blocks or threads."""
     if any(schedule.get(loop).thread_binding is not None for loop in schedule.get_loops(block)):
         return True
-    found = False
-
-    def look(node: object) -> None:
-        nonlocal found
-        found |= isinstance(node, ir.For) and node.thread_binding is not None
-
-    _core.visit(schedule.get(block), look)
-    return found
+    return any(loop.thread_binding is not None for loop in nodes_of(schedule.get(block), ir.For))
 
 
 def bind_block(schedule: Schedule, block: BlockRV, threads: int) -> None:

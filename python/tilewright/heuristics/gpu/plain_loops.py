@@ -15,6 +15,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.support.changed_nodes import with_fields
+from tilewright.support.nodes import nodes_of
 
 
 def with_blocks(function: ir.PrimFunc) -> ir.PrimFunc:
@@ -44,11 +45,11 @@ def _in_blocks(statement: Any) -> Any:
         case ir.AssertStmt() | ir.Allocate() | ir.DeclBuffer() | ir.AttrStmt():
             # Checks and declarations run on the host.
             return _around(statement)
-        case ir.LetStmt() if not _nodes(statement.value, ir.BufferLoad):
+        case ir.LetStmt() if not nodes_of(statement.value, ir.BufferLoad):
             return _around(statement)
     return (
         statement
-        if _has_blocks_or_threads(statement) or not _nodes(statement, ir.BufferStore)
+        if _has_blocks_or_threads(statement) or not nodes_of(statement, ir.BufferStore)
         else _block_of(statement)
     )
 
@@ -69,7 +70,7 @@ def _block_of(statement: Any) -> Any:
     # Primitives split loops that begin at 0.
     values = [loop.loop_var + loop.min for loop in loops]
     inside: Any = _core.substitute(body, {loop.loop_var: axis.var for loop, axis in zip(loops, axes, strict=True)})
-    block = ir.Block(axes, name_hint=_nodes(body, ir.BufferStore)[0].buffer.name, body=inside)
+    block = ir.Block(axes, name_hint=nodes_of(body, ir.BufferStore)[0].buffer.name, body=inside)
     reads, writes, _ = _core.block_access_region(block)
     new: Any = ir.BlockRealize(values, _core.const(True, "bool"), with_fields(block, reads=reads, writes=writes))
     for loop in reversed(loops):
@@ -91,21 +92,14 @@ def _is_plain_loop(statement: Any, around: list[ir.For]) -> bool:
 
 def _identifies(variable: ir.Var, body: Any) -> bool:
     """Whether an index of each store contains the variable, and no index depends on data."""
-    indices = [store.indices for store in _nodes(body, ir.BufferStore)]
-    depends_on_data = any(_nodes(index, ir.BufferLoad) for each in indices for index in each)
+    indices = [store.indices for store in nodes_of(body, ir.BufferStore)]
+    depends_on_data = any(nodes_of(index, ir.BufferLoad) for each in indices for index in each)
     return not depends_on_data and all(
         any(variable in set(_core.undefined_vars(index)) for index in each) for each in indices
     )
 
 
 def _has_blocks_or_threads(statement: Any) -> bool:
-    return bool(_nodes(statement, ir.Block)) or any(
-        loop.thread_binding is not None for loop in _nodes(statement, ir.For)
+    return bool(nodes_of(statement, ir.Block)) or any(
+        loop.thread_binding is not None for loop in nodes_of(statement, ir.For)
     )
-
-
-def _nodes(root: Any, kind: type) -> list[Any]:
-    """Return the nodes of a kind in a program, in order."""
-    found: list[Any] = []
-    _core.visit(root, lambda node: found.append(node) if isinstance(node, kind) else None)
-    return found

@@ -23,6 +23,7 @@ from tilewright.script.parser import active_parser
 from tilewright.script.report import did_you_mean
 from tilewright.script.tir import frames as _frames
 from tilewright.script.tir.dtypes import DTYPES
+from tilewright.support.nodes import nodes_of
 from tilewright.support.wrong_arguments import explained
 
 _DATA_PAR = _core.IterType.DATA_PAR
@@ -435,10 +436,7 @@ def _bounds_in(axis: _core.IterVar, mapping: dict[Any, Any]) -> list[Any]:
 
 
 def _variables(expressions: Sequence[_core.Expr]) -> list[_core.Var]:
-    found: list[_core.Var] = []
-    for expression in expressions:
-        _core.visit(expression, lambda node: found.append(node) if isinstance(node, _core.Var) else None)
-    return found
+    return [var for expression in expressions for var in nodes_of(expression, _core.Var)]
 
 
 def _emit_ragged(

@@ -9,6 +9,7 @@ from tilewright import _core
 from tilewright._core import Node
 from tilewright.compat.tvm.runtime.object_path import ObjectPathPair
 from tilewright.ir import load_json, save_json
+from tilewright.support.nodes import nodes_of
 
 __all__ = [
     "Node",
@@ -28,8 +29,7 @@ def _as_node(value: Any) -> Any:
 
 def _free_but_for_buffers(root: Any) -> list[Any]:
     """Variables that the statement uses and does not bind, those of buffers' data aside, in order of use."""
-    data = []
-    _core.visit(root, lambda node: data.append(node.data) if isinstance(node, _core.Buffer) else None)
+    data = [buffer.data for buffer in nodes_of(root, _core.Buffer)]
     return [v for v in _core.undefined_vars(root) if not any(v.same_as(pointer) for pointer in data)]
 
 

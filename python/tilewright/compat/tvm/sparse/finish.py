@@ -7,8 +7,8 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
-from tilewright.support.blocks import blocks_of
 from tilewright.support.changed_nodes import with_fields
+from tilewright.support.nodes import nodes_of
 from tilewright.task.declared_values import DOMAINS
 
 #: The annotation of blocks that accumulate into their outputs.
@@ -20,7 +20,7 @@ WITHOUT_STEPS = "init_without_steps"
 def with_inits(func: ir.PrimFunc) -> Any:
     """Return the function with empty rows initialized: decomposes the remaining inits of ragged reductions."""
     schedule = _core.Schedule(func)
-    names = [block.name_hint for block in blocks_of(func) if WITHOUT_STEPS in block.annotations]
+    names = [block.name_hint for block in nodes_of(func, ir.Block) if WITHOUT_STEPS in block.annotations]
     for name in names:
         for loop in schedule.get_loops(name):
             try:
@@ -38,13 +38,11 @@ def with_sums(func: ir.PrimFunc) -> Any:
     Callers initialize the outputs, so the inits of the iterations are removed. Row lists of cut rows repeat rows even
     if their axes are declared sorted, so their declared order is removed.
     """
-    atomic = [block for block in blocks_of(func) if ATOMIC in block.annotations]
+    atomic = [block for block in nodes_of(func, ir.Block) if ATOMIC in block.annotations]
     if not atomic:
         return func
-    lists: set[ir.Buffer] = set()
-    for block in atomic:
-        for region in block.writes:
-            _core.visit(region, lambda node: lists.add(node.buffer) if isinstance(node, ir.BufferLoad) else None)
+    writes = (region for block in atomic for region in block.writes)
+    lists = {load.buffer for region in writes for load in nodes_of(region, ir.BufferLoad)}
 
     def changed(node: Any) -> Any:
         if isinstance(node, ir.SeqStmt):
@@ -77,9 +75,7 @@ def _adding(block: ir.Block) -> Any:
     def changed(node: Any) -> Any:
         if not isinstance(node, ir.BufferStore) or not any(node.buffer.same_as(each) for each in own):
             return None
-        loads: list[Any] = []
-        _core.visit(node.value, lambda each: loads.append(each) if isinstance(each, ir.BufferLoad) else None)
-        if any(load.buffer.same_as(node.buffer) for load in loads):
+        if any(load.buffer.same_as(node.buffer) for load in nodes_of(node.value, ir.BufferLoad)):
             return None
         return ir.BufferStore(node.buffer, ir.BufferLoad(node.buffer, node.indices) + node.value, node.indices)
 
@@ -91,11 +87,11 @@ def _adding(block: ir.Block) -> Any:
 
 def _starts(first: Any, then: Any) -> bool:
     """Return whether `first` is the init of the iteration whose atomic block in `then` writes the same buffer."""
-    atomic = [block for block in blocks_of(then) if ATOMIC in block.annotations]
-    inits = [block for block in blocks_of(first) if re.search(r"_init\d*$", block.name_hint)]
+    atomic = [block for block in nodes_of(then, ir.Block) if ATOMIC in block.annotations]
+    inits = [block for block in nodes_of(first, ir.Block) if re.search(r"_init\d*$", block.name_hint)]
     if not atomic or not inits or first.same_as(then):
         return False
-    names = {block.name_hint.removesuffix("_update") for block in blocks_of(then)}
+    names = {block.name_hint.removesuffix("_update") for block in nodes_of(then, ir.Block)}
     added = [region.buffer for block in atomic for region in block.writes]
     for block in inits:
         name = re.sub(r"_init\d*$", "", block.name_hint)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.support.blocks import blocks_of
+from tilewright.support.nodes import nodes_of
 
 #: where a schedule keeps the names of what a block reads, by the block's name
 _READS = "_published_reads"
@@ -53,10 +53,9 @@ def is_gathered(block: ir.Block, position: Any) -> bool:
     """Return whether a read of a block without inner blocks is a gather: its indices are loaded from memory."""
     if not isinstance(position, int) or position >= len(block.reads):
         return False
-    found: list[Any] = []
-    for dim in block.reads[position].region:
-        _core.visit(dim.min, lambda node: found.append(node) if isinstance(node, ir.BufferLoad) else None)
-    return any(not load.buffer.name.endswith("_indptr") for load in found) and not blocks_of(block.body)
+    loads = (load for dim in block.reads[position].region for load in nodes_of(dim.min, ir.BufferLoad))
+    is_loaded = any(not load.buffer.name.endswith("_indptr") for load in loads)
+    return is_loaded and not nodes_of(block.body, ir.Block)
 
 
 def join_axes(schedule: Any, block: Any) -> None:
@@ -101,13 +100,7 @@ def _factor(index: Any, variable: Any, axes: Sequence[Any]) -> int | None:
 
 def _realize_in(schedule: Any, block: Any) -> Any:
     own = schedule.get(block)
-    found: list[Any] = []
-    for func in schedule.mod.functions.values():
-        _core.visit(
-            func,
-            lambda node: found.append(node) if isinstance(node, ir.BlockRealize) and node.block.same_as(own) else None,
-        )
-    return found[0]
+    return next(node for node in nodes_of(schedule.mod, ir.BlockRealize) if node.block.same_as(own))
 
 
 def is_lowered(schedule: Any) -> bool:
@@ -119,13 +112,6 @@ def is_lowered(schedule: Any) -> bool:
 def _is_only_in_indices(block: ir.Block, buffer: ir.Buffer) -> bool:
     if not buffer.name.endswith("_indptr"):
         return False
-    read, in_indices = set(), set()
-
-    def load(node: Any) -> None:
-        if isinstance(node, ir.BufferLoad):
-            read.add(node)
-            for index in node.indices:
-                _core.visit(index, lambda each: in_indices.add(each) if isinstance(each, ir.BufferLoad) else None)
-
-    _core.visit(block.body, lambda node: _core.visit(node.extent, load) if isinstance(node, ir.For) else None)
+    read = {load for loop in nodes_of(block.body, ir.For) for load in nodes_of(loop.extent, ir.BufferLoad)}
+    in_indices = {inner for load in read for index in load.indices for inner in nodes_of(index, ir.BufferLoad)}
     return not any(each.buffer.same_as(buffer) for each in read - in_indices)

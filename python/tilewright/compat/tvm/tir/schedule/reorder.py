@@ -6,18 +6,13 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
-
-
-def _loops_of(loop: Any) -> list[Any]:
-    found: list[Any] = []
-    _core.post_order_visit(loop, lambda node: found.append(node) if isinstance(node, ir.For) else None)
-    return found
+from tilewright.support.nodes import nodes_of
 
 
 def _outermost(loops: list[Any]) -> Any:
     """The loop that holds all the others; None where there is no such loop."""
     for loop in loops:
-        inside = _loops_of(loop)
+        inside = nodes_of(loop, ir.For)
         if all(any(node.same_as(other) for node in inside) for other in loops):
             return loop
     return None
@@ -43,9 +38,7 @@ def _about(condition: Any, loops: dict[Any, Any]) -> Any:
     if isinstance(condition, ir.And):
         a, b = _about(condition.a, loops), _about(condition.b, loops)
         return a if b is None else b if a is None else ir.And(a, b)
-    named: list[Any] = []
-    _core.post_order_visit(condition, lambda node: named.append(node) if isinstance(node, ir.Var) else None)
-    return condition if all(any(v.same_as(loop) for loop in loops) for v in named) else None
+    return condition if all(any(v.same_as(loop) for loop in loops) for v in nodes_of(condition, ir.Var)) else None
 
 
 def _is_affine(realize: Any, loops: dict[Any, Any]) -> bool:

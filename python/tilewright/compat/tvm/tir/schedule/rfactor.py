@@ -6,12 +6,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
-
-
-def _variables(value: Any) -> list[Any]:
-    found: list[Any] = []
-    _core.post_order_visit(value, lambda node: found.append(node) if isinstance(node, ir.Var) else None)
-    return found
+from tilewright.support.nodes import nodes_of
 
 
 def _limited(loop: Any) -> Any:
@@ -23,9 +18,9 @@ def _limited(loop: Any) -> Any:
             variable
             for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
             if axis.iter_type == ir.IterType.COMM_REDUCE
-            for variable in _variables(value)
+            for variable in nodes_of(value, ir.Var)
         ]
-        if any(variable.same_as(step) for variable in _variables(realize.predicate) for step in steps):
+        if any(variable.same_as(step) for variable in nodes_of(realize.predicate, ir.Var) for step in steps):
             return realize.block
     return None
 
@@ -49,11 +44,4 @@ def rfactor(self: _core.Schedule, loop: _core.LoopRV, factor_axis: int) -> _core
 def _rank(loop: Any) -> int:
     """Return the number of dimensions of what the block in a loop writes. A sparse buffer has had one for each axis,
     and lowering has made one of a chain of axes: a position behind its dimensions is the last one."""
-    found: list[int] = []
-
-    def look(node: Any) -> None:
-        if isinstance(node, ir.Block) and node.writes:
-            found.append(len(node.writes[0].region))
-
-    _core.visit(loop, look)
-    return max(found, default=0)
+    return max((len(block.writes[0].region) for block in nodes_of(loop, ir.Block) if block.writes), default=0)

@@ -17,7 +17,7 @@ from tilewright.compat.tvm.tir.schedule.reads import (
     position_of,
     remember,
 )
-from tilewright.support.blocks import blocks_of
+from tilewright.support.nodes import nodes_of
 
 #: where a schedule keeps the name of its block filter
 _FILTER = "_block_filter"
@@ -154,7 +154,7 @@ def _filtered(self: Any, block: Any, kind: str, index: Any, given: Any) -> Any:
     rv = self.get_block(block) if isinstance(block, str) else block
     own = self.get(rv)
     buffer = getattr(own, kind)[index].buffer
-    marked = [node for node in blocks_of(self.mod) if name in node.annotations]
+    marked = [node for node in nodes_of(self.mod, _core.Block) if name in node.annotations]
     found = [node.name_hint for node in marked if any(region.buffer.same_as(buffer) for region in node.reads)]
     others = [self.get_block(each) for each in dict.fromkeys(found) if each != own.name_hint]
     return [*others, rv] if kind == "reads" else others or None
@@ -187,7 +187,7 @@ def _init_of(self: Any, block: Any) -> Any:
     for producer in self.get_producers(rv):
         if self.get(producer).name_hint in caches:
             return producer
-    names = {node.name_hint for node in blocks_of(self.mod)}
+    names = {node.name_hint for node in nodes_of(self.mod, _core.Block)}
     name = own.name_hint.removesuffix("_update")
     for end in range(len(name.rstrip("0123456789")), len(name) + 1):
         made = [each for each in (f"{name[:end]}_init", f"{name[:end]}_init0") if each in names]

@@ -8,13 +8,11 @@ from typing import Any
 from tilewright import _core, ir
 from tilewright.compat.tvm.target import current
 from tilewright.errors import ScheduleError
+from tilewright.support.nodes import nodes_of
 
 
 def _scalable(factor: Any) -> bool:
-    found: list[Any] = []
-    if isinstance(factor, _core.Expr):
-        _core.post_order_visit(factor, lambda node: found.append(node) if isinstance(node, ir.Op) else None)
-    return any(op.name == "tir.vscale" for op in found)
+    return isinstance(factor, _core.Expr) and any(op.name == "tir.vscale" for op in nodes_of(factor, ir.Op))
 
 
 def split(

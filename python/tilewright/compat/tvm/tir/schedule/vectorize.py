@@ -6,12 +6,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
-
-
-def _uses(value: Any, variable: Any) -> bool:
-    found = []
-    _core.post_order_visit(value, lambda node: found.append(node) if node.same_as(variable) else None)
-    return bool(found)
+from tilewright.support.nodes import nodes_of
 
 
 def _reduced_by(loop: Any) -> Any:
@@ -20,7 +15,8 @@ def _reduced_by(loop: Any) -> Any:
     _core.post_order_visit(loop.body, lambda node: realizes.append(node) if isinstance(node, ir.BlockRealize) else None)
     for realize in realizes:
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-            if axis.iter_type == ir.IterType.COMM_REDUCE and _uses(value, loop.loop_var):
+            variables = nodes_of(value, ir.Var) if axis.iter_type == ir.IterType.COMM_REDUCE else ()
+            if any(variable.same_as(loop.loop_var) for variable in variables):
                 return realize.block
     return None
 

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright import _core, ir
+from tilewright import ir
+from tilewright.compat.tvm.tir.transform.simplify import reads
 from tilewright.compat.tvm.tir.transform.statements import with_parts
+from tilewright.support.nodes import nodes_of
 
 
 def hoisted(stmt: Any) -> Any:
@@ -52,12 +54,4 @@ def _below(conditions: list[Any], body: Any) -> Any:
 
 def _is_shared(condition: Any, var: Any) -> bool:
     """Whether a condition neither uses the variable nor reads memory, which the loop may change."""
-    found: list[Any] = []
-
-    def see(node: Any) -> None:
-        reads = isinstance(node, ir.BufferLoad) or (isinstance(node, ir.Call) and _core.has_effect(node))
-        if reads or (isinstance(node, ir.Var) and node.same_as(var)):
-            found.append(node)
-
-    _core.visit(condition, see)
-    return not found
+    return not reads(condition) and not any(node.same_as(var) for node in nodes_of(condition, ir.Var))

@@ -6,8 +6,8 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
-from tilewright.support.blocks import blocks_of
 from tilewright.support.changed_nodes import with_fields
+from tilewright.support.nodes import nodes_of
 
 #: an attribute of functions whose kernels are to be fused
 KEY = "horizontal_fuse"
@@ -32,7 +32,7 @@ def fused(func: ir.PrimFunc) -> Any:
     schedule = _core.Schedule(func.with_body(ir.BlockRealize(realize.iter_values, realize.predicate, root)))
     try:
         # The outermost loop around some block of each statement.
-        loops = [schedule.get_loops(blocks_of(each)[0].name_hint)[0] for each in serial]
+        loops = [schedule.get_loops(nodes_of(each, ir.Block)[0].name_hint)[0] for each in serial]
         schedule.bind(schedule.horizontal_fuse(*loops), GRID)
     except ScheduleError:
         return func

@@ -14,6 +14,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.compat.tvm.tir.transform.statements import with_parts
+from tilewright.support.nodes import nodes_of
 
 
 def branches_lane_by_lane(stmt: Any) -> Any:
@@ -43,11 +44,5 @@ def _uses(loop: Any, var: Any) -> bool:
 
 def _branches(stmt: Any, var: Any) -> bool:
     """Whether a branch inside of the statement depends on the variable."""
-    found: list[Any] = []
-
-    def see(node: Any) -> None:
-        if isinstance(node, ir.IfThenElse) and var in _core.undefined_vars(ir.Evaluate(node.condition)):
-            found.append(node)
-
-    _core.visit(stmt, see)
-    return bool(found)
+    branches = nodes_of(stmt, ir.IfThenElse)
+    return any(var in _core.undefined_vars(ir.Evaluate(branch.condition)) for branch in branches)

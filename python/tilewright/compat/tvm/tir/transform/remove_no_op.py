@@ -15,6 +15,7 @@ from typing import Any
 from tilewright import _core, ir
 from tilewright.compat.tvm.arith import Analyzer
 from tilewright.compat.tvm.tir.transform.statements import in_a_row, is_no_op, with_parts
+from tilewright.support.nodes import nodes_of
 
 
 def _evaluated(*values: Any) -> Any:
@@ -23,9 +24,7 @@ def _evaluated(*values: Any) -> Any:
 
 
 def _uses(body: Any, var: Any) -> bool:
-    found: list[Any] = []
-    _core.visit(body, lambda node: found.append(node) if isinstance(node, ir.Var) and node.same_as(var) else None)
-    return bool(found)
+    return any(node.same_as(var) for node in nodes_of(body, ir.Var))
 
 
 class NoOps:

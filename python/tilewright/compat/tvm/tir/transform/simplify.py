@@ -14,6 +14,7 @@ from typing import Any
 from tilewright import _core, ir
 from tilewright.compat.tvm.arith import Analyzer
 from tilewright.compat.tvm.tir.transform.statements import in_a_row, is_no_op, with_parts
+from tilewright.support.nodes import nodes_of
 
 
 class Simplifier:
@@ -64,7 +65,7 @@ class Simplifier:
         """The condition holds inside a with statement, if it does not read memory, which may change."""
         scopes = ExitStack()
         for part in _conjuncts(condition):
-            if not _reads(part):
+            if not reads(part):
                 scopes.enter_context(self._analyzer.constraint_scope(part))
                 if not isinstance(part, ir.EQ):
                     scopes.enter_context(self._naming.constraint_scope(part))
@@ -98,7 +99,7 @@ class Simplifier:
 
     def _let(self, stmt: Any) -> Any:
         value = self.expression(stmt.value)
-        if value.dtype.startswith(("int", "uint", "bool")) and not _reads(value):
+        if value.dtype.startswith(("int", "uint", "bool")) and not reads(value):
             self._inlined[stmt.var] = value
             if not _declares_with(stmt.body, stmt.var):
                 return self.statement(stmt.body)
@@ -131,29 +132,16 @@ def _conjuncts(condition: Any) -> list[Any]:
     return [condition]
 
 
-def _reads(expr: Any) -> bool:
+def reads(expr: Any) -> bool:
     """Whether an expression reads memory, or calls what may."""
-    found: list[Any] = []
-
-    def see(node: Any) -> None:
-        if isinstance(node, ir.BufferLoad) or (isinstance(node, ir.Call) and _core.has_effect(node)):
-            found.append(node)
-
-    _core.visit(expr, see)
-    return bool(found)
+    return bool(nodes_of(expr, ir.BufferLoad)) or any(_core.has_effect(call) for call in nodes_of(expr, ir.Call))
 
 
 def _declares_with(body: Any, var: Any) -> bool:
     """Whether a buffer of the statement has the variable in its shape, its strides or its start."""
-    found: list[Any] = []
-
-    def see(node: Any) -> None:
-        if isinstance(node, ir.Buffer):
-            parts = [*node.shape, *node.strides, node.elem_offset]
-            found.extend(p for p in parts if p is not None and var in _core.undefined_vars(ir.Evaluate(p)))
-
-    _core.visit(body, see)
-    return bool(found)
+    buffers = nodes_of(body, ir.Buffer)
+    parts = (part for buffer in buffers for part in (*buffer.shape, *buffer.strides, buffer.elem_offset))
+    return any(part is not None and var in _core.undefined_vars(ir.Evaluate(part)) for part in parts)
 
 
 def simplified(function: Any) -> Any:
