@@ -22,7 +22,7 @@ from tilewright.heuristics.parameters import (
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.script.core import script
 from tilewright.support import limits
-from tilewright.support.nodes import nodes_of
+from tilewright.support.nodes import nodes_of, uses
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.task.parameter_names import extents_of, scalars_of
 
@@ -656,11 +656,6 @@ def has_boundary(node: ir.Block, info: BlockInfo, axis: int) -> bool:
     return any(clamps_or_wraps(read, variable) for read in info.reads) or any(
         uses(each, variable) for each in conditions
     )
-
-
-def uses(index: Any, variable: ir.Var) -> bool:
-    """Whether an index contains a variable."""
-    return any(inner.same_as(variable) for inner in nodes_of(index, ir.Var))
 
 
 def _period(accesses: list[tuple[Any, ...]], variable: ir.Var) -> int:

@@ -15,13 +15,12 @@ from tilewright.heuristics.block_info import (
     is_conditional,
     is_elementary,
     is_spatial,
-    uses,
     vector_cycles,
 )
 from tilewright.heuristics.parameters import INLINED_CYCLES, WINDOW_TERMS
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, Schedule
-from tilewright.support.nodes import nodes_of
+from tilewright.support.nodes import nodes_of, uses
 
 
 def inline_blocks(schedule: Schedule, blocks: list[BlockRV], sizes: Sizes) -> list[BlockRV]:

@@ -26,7 +26,7 @@ from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, 
 from tilewright.sparse.function_identity import made_of
 from tilewright.sparse.structure import largest, name_of
 from tilewright.sparse.taken_rows import TakenRows, order_by_length
-from tilewright.support.nodes import nodes_of
+from tilewright.support.nodes import uses
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -148,7 +148,7 @@ class ByRows:
         #: whether rows have positions along the first axis: each row of which the rule takes nonzeros one, or several
         self.has_positions = rule.axes[0].kind == "compressed" if rule.axes else False
         self.is_cut = self.has_positions and not self._is("row", self.keys[0])
-        self.uses_longest = any(_uses(key, self._variables["longest"]) for key in self.keys if not isinstance(key, int))
+        self.uses_longest = any(uses(key, self._variables["longest"]) for key in self.keys if not isinstance(key, int))
         stored = [entry[1] for entry in entries[self.is_cut :] if isinstance(entry, tuple)]
         if self.is_cut and not (isinstance(entries[0], tuple) and self._is("row", entries[0][1])):
             raise NotByRows("coordinates")
@@ -190,18 +190,18 @@ class ByRows:
             if axis.kind == "compressed":
                 # Of one row after another, so that none shares a position with another one: count() looks at that.
                 step = _core.substitute(key, next_in_row) - key
-                ascends = not isinstance(key, int) and not _uses(key, column)
+                ascends = not isinstance(key, int) and not uses(key, column)
                 if not ascends or not analyzer.can_prove(_core.And(step >= 0, step <= 1)):
                     raise NotByRows(axis.name)
                 continue
             if isinstance(key, int):
                 continue
-            varies = any(_uses(key, variable) for variable in (place, position, column))
+            varies = any(uses(key, variable) for variable in (place, position, column))
             later = _core.substitute(key, next_in_row)
             # A key that is that of its row is looked at for each row; others are not negative whatever the place is,
             # and do not overflow before the last one.
             ascends = not varies or (
-                not _uses(key, column)
+                not uses(key, column)
                 and analyzer.const_int_bound(key).max_value < np.iinfo("int64").max
                 and analyzer.can_prove(_core.And(later >= key, key >= 0))
             )
@@ -252,7 +252,7 @@ class ByRows:
     def _may_count_groups(self) -> bool:
         kinds = [axis.kind for axis in self.rule.axes]
         return "varied" not in kinds[2:] and not any(
-            _uses(key, self._variables["column"]) for key in self.keys if not isinstance(key, int)
+            uses(key, self._variables["column"]) for key in self.keys if not isinstance(key, int)
         )
 
     def _proved_room(self) -> int:
@@ -326,10 +326,6 @@ def by_rows_of(rule: FormatRewriteRule, shape: Sequence[int]) -> ByRows:
         raise NotByRows(found)
     found.rule = rule  # the map of an earlier rule was equal then, and may refer to other values now
     return found
-
-
-def _uses(key: Any, var: ir.Var) -> bool:
-    return any(node.same_as(var) for node in nodes_of(key, ir.Var))
 
 
 def fill(

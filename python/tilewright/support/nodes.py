@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core
 
-__all__ = ["nodes_of"]
+__all__ = ["nodes_of", "uses"]
 
 
 def nodes_of(root: Any, *kinds: type) -> list[Any]:
@@ -14,3 +14,8 @@ def nodes_of(root: Any, *kinds: type) -> list[Any]:
     found: list[Any] = []
     _core.visit(root, lambda node: found.append(node) if isinstance(node, kinds) else None)
     return found
+
+
+def uses(root: Any, variable: _core.Var) -> bool:
+    """Whether a node contains a variable."""
+    return any(each.same_as(variable) for each in nodes_of(root, _core.Var))

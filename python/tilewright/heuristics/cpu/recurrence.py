@@ -17,13 +17,13 @@ from __future__ import annotations
 import math
 
 from tilewright import ir
-from tilewright.heuristics.block_info import BlockInfo, uses
+from tilewright.heuristics.block_info import BlockInfo
 from tilewright.heuristics.cpu.execution import parallelize
 from tilewright.heuristics.cpu.parameters import RECURRENCE_FEWEST_VECTORS, RECURRENCE_VECTORS
 from tilewright.heuristics.pattern import Match
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import Schedule
-from tilewright.support.nodes import nodes_of
+from tilewright.support.nodes import nodes_of, uses
 
 
 def _carried_axes(schedule: Schedule, info: BlockInfo) -> set[int]:

@@ -15,7 +15,6 @@ from tilewright.heuristics.block_info import (
     coefficient,
     is_spatial,
     size_of,
-    uses,
     width_of,
 )
 from tilewright.heuristics.cpu.parameters import (
@@ -30,6 +29,7 @@ from tilewright.heuristics.cpu.parameters import (
 from tilewright.heuristics.nested_schedule import NestedSchedule
 from tilewright.heuristics.sampling import Sampler, try_step
 from tilewright.schedule import BlockRV, Schedule
+from tilewright.support.nodes import uses
 
 
 class _Plan(NamedTuple):

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.heuristics.block_info import constant, uses
+from tilewright.heuristics.block_info import constant
 from tilewright.heuristics.cpu.ragged_rows import buffers_in, lies_along
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
-from tilewright.support.nodes import nodes_of
+from tilewright.support.nodes import nodes_of, uses
 from tilewright.support.numpy_dtype import numpy_dtype
 
 #: bytes of a cache line: threads that share columns must write different lines

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
-from tilewright.support.nodes import nodes_of
+from tilewright.support.nodes import uses
 
 
 def _reduced_by(loop: Any) -> Any:
@@ -15,8 +15,7 @@ def _reduced_by(loop: Any) -> Any:
     _core.post_order_visit(loop.body, lambda node: realizes.append(node) if isinstance(node, ir.BlockRealize) else None)
     for realize in realizes:
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-            variables = nodes_of(value, ir.Var) if axis.iter_type == ir.IterType.COMM_REDUCE else ()
-            if any(variable.same_as(loop.loop_var) for variable in variables):
+            if axis.iter_type == ir.IterType.COMM_REDUCE and uses(value, loop.loop_var):
                 return realize.block
     return None
 

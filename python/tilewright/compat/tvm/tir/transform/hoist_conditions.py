@@ -16,7 +16,7 @@ from typing import Any
 from tilewright import ir
 from tilewright.compat.tvm.tir.transform.simplify import reads
 from tilewright.compat.tvm.tir.transform.statements import with_parts
-from tilewright.support.nodes import nodes_of
+from tilewright.support.nodes import uses
 
 
 def hoisted(stmt: Any) -> Any:
@@ -54,4 +54,4 @@ def _below(conditions: list[Any], body: Any) -> Any:
 
 def _is_shared(condition: Any, var: Any) -> bool:
     """Whether a condition neither uses the variable nor reads memory, which the loop may change."""
-    return not reads(condition) and not any(node.same_as(var) for node in nodes_of(condition, ir.Var))
+    return not reads(condition) and not uses(condition, var)

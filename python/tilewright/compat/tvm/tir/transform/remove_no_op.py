@@ -15,16 +15,12 @@ from typing import Any
 from tilewright import _core, ir
 from tilewright.compat.tvm.arith import Analyzer
 from tilewright.compat.tvm.tir.transform.statements import in_a_row, is_no_op, with_parts
-from tilewright.support.nodes import nodes_of
+from tilewright.support.nodes import uses
 
 
 def _evaluated(*values: Any) -> Any:
     """Return a statement that evaluates those values whose calls have an effect."""
     return in_a_row([ir.Evaluate(value) for value in values if _core.has_effect(value)])
-
-
-def _uses(body: Any, var: Any) -> bool:
-    return any(node.same_as(var) for node in nodes_of(body, ir.Var))
 
 
 class NoOps:
@@ -49,7 +45,7 @@ class NoOps:
                 return self._branch(stmt)
             case ir.LetStmt() if is_no_op(stmt.body):
                 return _evaluated(stmt.value)
-            case ir.LetStmt() if not _uses(stmt.body, stmt.var):
+            case ir.LetStmt() if not uses(stmt.body, stmt.var):
                 return in_a_row([_evaluated(stmt.value), stmt.body])
             case ir.AttrStmt() if stmt.attr_key == "pragma_debug_skip_region":
                 return ir.Evaluate(0)
