@@ -74,3 +74,23 @@ def test_lanes_of_bytes_under_a_mask_have_no_branches(dtype, stride):
         kernel(x, y, z, at, n)
         np.testing.assert_array_equal(y, want_y)
         np.testing.assert_array_equal(z, want_z)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_a_select_of_loaded_lanes_loads_all_of_them(dtype):
+    """No masked load takes their place: processors fetch no lines ahead for it."""
+    text = f"""
+@T.prim_func
+def kept(X: T.Buffer((64,), "{dtype}"), L: T.Buffer((8,), "int32"), Y: T.Buffer((64,), "{dtype}")):
+    for i in range(8):
+        for j in T.vectorized(8):
+            Y[i * 8 + j] = T.Select(j < L[i], X[i * 8 + j], T.{dtype}(0))
+"""
+    program = tw.script.from_source(text)
+    asm = tw.compile(program, target="llvm -mcpu=skylake-avx512", schedule="as written").inspect("asm")
+    masked = [line for line in asm.splitlines() if "(" in line.split("%k")[0] and "{%k" in line]
+    assert "{%k" in asm
+    assert not masked
+    x, lengths, y = np.arange(1, 65).astype(dtype), np.arange(8, dtype="int32"), np.zeros(64, dtype)
+    tw.compile(program, schedule="as written")(x, lengths, y)
+    np.testing.assert_array_equal(y.reshape(8, 8), np.where(np.arange(8) < lengths[:, None], x.reshape(8, 8), 0))

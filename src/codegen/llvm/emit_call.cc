@@ -106,11 +106,7 @@ llvm::Value* FunctionEmitter::emit_intrinsic(const Call& call, Intrinsic intrins
   std::vector<Expr> args = expressions(call);
   switch (intrinsic) {
     case Intrinsic::k_if_then_else:
-      if (args[0].dtype().is_vector()) {
-        Value* test = emit(args[0]);
-        Value* yes = emit(args[1]);
-        return builder_.CreateSelect(test, yes, emit(args[2]));
-      }
+      if (args[0].dtype().is_vector()) return select_lanes(args[0], args[1], args[2]);
       return emit_if_then_else(args[0], args[1], args[2]);
     case Intrinsic::k_likely:
       return emit(args[0]);

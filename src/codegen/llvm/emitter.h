@@ -92,6 +92,7 @@ class FunctionEmitter {
   Value* emit_var(const Ref<Var>& v);
   void bind_let(const Ref<Var>& v, const Expr& value);
   void put(const Ref<Var>& v, Value* value);
+  Value* select_lanes(const Expr& condition, const Expr& yes, const Expr& no);
   Value* emit_if_then_else(const Expr& condition, const Expr& yes, const Expr& no);
   bool is_cheap(const Expr& e) const;
 
