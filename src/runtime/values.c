@@ -295,10 +295,6 @@ static ways ways_of(const sorting* s, int64_t task) {
   } while (0)
 
 #define DEFINE_SORT(NAME, T, K, KEY, SOURCE)                                             \
-  static void count_##NAME(const sorting* s, int64_t first, int64_t last) {              \
-    const void* source = SOURCE;                                                         \
-    FOR_EACH_KEY(T, K, KEY, (void)p; ++counter[key]);                                    \
-  }                                                                                      \
   static int32_t place_##NAME(tw_ctx* ctx, int64_t first, int64_t last, void* closure) { \
     (void)ctx;                                                                           \
     const sorting* s = closure;                                                          \
@@ -321,28 +317,24 @@ DEFINE_SORT(bytes_int64_t, int64_t, uint8_t, GIVEN_KEY, s->bytes)
 
 /* The first pass over the positions of tasks. Keys that fit into bytes are kept for the second pass, as few of them are
  * cheaper to read than what they follow from. */
-#define DEFINE_FIRST_PASS(T)                                                                                \
-  static int32_t first_pass_##T(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {                  \
-    (void)ctx;                                                                                              \
-    const sorting* s = closure;                                                                             \
-    const int64_t of_task = s->ways * s->num_keys, size = (s->count + s->ranges - 1) / s->ranges * s->ways; \
-    memset((T*)s->counters + first * of_task, 0, (size_t)((last - first) * of_task) * sizeof(T));           \
-    if (s->bytes) {                                                                                         \
-      const T* keys = s->keys.data;                                                                         \
-      const int64_t end = clamp(last * size, s->count), longest = s->num_lengths - 1;                       \
-      if (s->table) {                                                                                       \
-        for (int64_t p = clamp(first * size, s->count); p < end; ++p)                                       \
-          s->bytes[p] = (uint8_t)s->table[at_most(keys[p + 1] - keys[p], longest)];                         \
-      } else {                                                                                              \
-        for (int64_t p = clamp(first * size, s->count); p < end; ++p) s->bytes[p] = (uint8_t)keys[p];       \
-      }                                                                                                     \
-      count_bytes_##T(s, first, last);                                                                      \
-    } else if (s->table) {                                                                                  \
-      count_lengths_##T(s, first, last);                                                                    \
-    } else {                                                                                                \
-      count_keys_##T(s, first, last);                                                                       \
-    }                                                                                                       \
-    return TW_OK;                                                                                           \
+#define DEFINE_FIRST_PASS(T)                                                                      \
+  static int32_t first_pass_##T(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {        \
+    (void)ctx;                                                                                    \
+    const sorting* s = closure;                                                                   \
+    const int64_t of_task = s->ways * s->num_keys;                                                \
+    memset((T*)s->counters + first * of_task, 0, (size_t)((last - first) * of_task) * sizeof(T)); \
+    const void* source = s->keys.data;                                                            \
+    uint8_t* bytes = s->bytes;                                                                    \
+    if (bytes && s->table) {                                                                      \
+      FOR_EACH_KEY(T, T, KEY_OF_LENGTH, bytes[p] = (uint8_t)key; ++counter[key]);                 \
+    } else if (bytes) {                                                                           \
+      FOR_EACH_KEY(T, T, GIVEN_KEY, bytes[p] = (uint8_t)key; ++counter[key]);                     \
+    } else if (s->table) {                                                                        \
+      FOR_EACH_KEY(T, T, KEY_OF_LENGTH, (void)p; ++counter[key]);                                 \
+    } else {                                                                                      \
+      FOR_EACH_KEY(T, T, GIVEN_KEY, (void)p; ++counter[key]);                                     \
+    }                                                                                             \
+    return TW_OK;                                                                                 \
   }
 DEFINE_FIRST_PASS(int32_t)
 DEFINE_FIRST_PASS(int64_t)
