@@ -247,7 +247,7 @@ def scatter(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
 def repeat(dtype: str = "int32") -> ir.PrimFunc:
     """Return ``repeat(values, offsets, repeated)``: values[i] from offsets[i] to before offsets[i + 1]."""
 
-    lanes, of_task = 16, 512
+    lanes, of_task = 8, 512
 
     @T.prim_func
     def repeat(values: T.handle, offsets: T.handle, repeated: T.handle) -> None:
@@ -260,12 +260,17 @@ def repeat(dtype: str = "int32") -> ir.PrimFunc:
             for r in range(T.min(count - c * of_task, of_task)):
                 begin = P[c * of_task + r]
                 number = P[c * of_task + r + 1] - begin
-                # Whole vectors within what a task stores: what is behind the last one is stored again.
-                for v in range(T.ceildiv(number, lanes)):
-                    if begin + (v + 1) * lanes <= end:
-                        for e in T.vectorized(lanes):
-                            S[begin + v * lanes + e] = V[c * of_task + r]
-                    else:
+                # Whole vectors within what a task stores: what is behind the last one is stored again. Most values are
+                # one vector, and the start of a loop takes longer than it.
+                if number + lanes <= end - begin:
+                    for e in T.vectorized(lanes):
+                        S[begin + e] = V[c * of_task + r]
+                    if number > lanes:
+                        for v in range(T.ceildiv(number, lanes) - 1):
+                            for e in T.vectorized(lanes):
+                                S[begin + (v + 1) * lanes + e] = V[c * of_task + r]
+                else:
+                    for v in range(T.ceildiv(number, lanes)):
                         for e in T.vectorized(lanes):
                             if v * lanes + e < number:
                                 S[begin + v * lanes + e] = V[c * of_task + r]

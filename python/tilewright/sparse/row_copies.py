@@ -6,14 +6,15 @@ No array is needed that maps stored elements to nonzeros.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright import ir
+from tilewright import _core, ir
 from tilewright.script import tir as T
-from tilewright.sparse.fill import LANES, MOST_LANES, MOST_VARIED, ByRows, kernel_of, row_of_order, visited_rows
+from tilewright.sparse.fill import MOST_LANES, MOST_VARIED, ByRows, kernel_of, row_of_order, visited_rows
 from tilewright.sparse.structure import largest, name_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 #: rows, or groups of them, that a task copies
 OF_TASK = 512
+#: bytes that are copied at a time
+VECTOR_BYTES = 64
+#: places of rows that are transposed together in registers
+TILE = 4
 #: given as the type of elements to store the numbers of nonzeros instead
 NUMBERS = ""
 
@@ -51,6 +56,8 @@ class RowCopies:
 
     def _copied(self, of_nonzeros: Array, dtype: str) -> Array:
         stored = np.empty(self.size, of_nonzeros.dtype)
+        if not self.size:
+            return stored
         program = _copying_rows if self._by_rows.lanes == 1 else _copying_lanes
         kernel = kernel_of(program, self._by_rows, name_of(self._rows[0].dtype), self._is_ordered, dtype)
         kernel(*self._rows, self._groups, of_nonzeros, stored)
@@ -93,6 +100,14 @@ def _begin_of(by_rows: ByRows) -> Callable[[Any, Any], Any]:
     return begin_of
 
 
+def _vector_lanes(by_rows: ByRows, dtype: str) -> int:
+    """Return how many elements are copied at a time: no more than a power of two that holds a row of a fixed size."""
+    lanes: int = VECTOR_BYTES // np.dtype(dtype).itemsize
+    if by_rows.is_cut or any(axis.kind != "dense" for axis in by_rows.rule.axes[1:]):
+        return lanes
+    return min(lanes, 1 << (math.prod(by_rows.inner_extents()) - 1).bit_length())
+
+
 def _copying_rows(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: str) -> ir.PrimFunc:
     """The program for rows one after another.
 
@@ -100,6 +115,8 @@ def _copying_rows(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: 
     would reach into the elements of the next task have masks, whose stores take some processors a dozen cycles.
     """
     row_of, begin_of, dtype = row_of_order(is_ordered), _begin_of(by_rows), element or index_dtype
+    lanes = _vector_lanes(by_rows, dtype)
+    padding = _core.const(-1 if element == NUMBERS else 0, dtype)
 
     @T.prim_func
     def copy_rows(
@@ -127,35 +144,59 @@ def _copying_rows(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: 
                 count = begin_of(c * OF_TASK + r + 1, (S0, S1)) - base
                 begin = P[row_of(Q, c * OF_TASK + r)]
                 length = P[row_of(Q, c * OF_TASK + r) + 1] - begin
-                # Most rows are one vector: a loop starts once.
-                for v in range(T.ceildiv(count, LANES)):
-                    if base + (v + 1) * LANES <= end and (element == NUMBERS or begin + (v + 1) * LANES <= nnz):
-                        for e in T.vectorized(LANES):
-                            if element == NUMBERS:
-                                Y[base + v * LANES + e] = T.Select(v * LANES + e < length, begin + v * LANES + e, -1)
-                            else:
-                                Y[base + v * LANES + e] = T.Select(
-                                    v * LANES + e < length, X[begin + v * LANES + e], T.Cast(dtype, 0)
+                if count + lanes <= end - base and (element == NUMBERS or count + lanes <= nnz - begin):
+                    for e in T.vectorized(lanes):
+                        Y[base + e] = T.Select(e < length, begin + e if element == NUMBERS else X[begin + e], padding)
+                    # Most rows are one vector, and the start of a loop takes longer than it.
+                    if count > lanes:
+                        for v in range(T.ceildiv(count, lanes) - 1):
+                            for e in T.vectorized(lanes):
+                                Y[base + (v + 1) * lanes + e] = T.Select(
+                                    (v + 1) * lanes + e < length,
+                                    begin + (v + 1) * lanes + e
+                                    if element == NUMBERS
+                                    else X[begin + (v + 1) * lanes + e],
+                                    padding,
                                 )
-                    else:
-                        for e in T.vectorized(LANES):
-                            if v * LANES + e < count:
-                                if element == NUMBERS:
-                                    Y[base + v * LANES + e] = T.Select(
-                                        v * LANES + e < length, begin + v * LANES + e, -1
-                                    )
-                                else:
-                                    Y[base + v * LANES + e] = T.if_then_else(
-                                        v * LANES + e < length, X[begin + v * LANES + e], T.Cast(dtype, 0)
-                                    )
+                else:
+                    for v in range(T.ceildiv(count, lanes)):
+                        for e in T.vectorized(lanes):
+                            if v * lanes + e < count:
+                                Y[base + v * lanes + e] = T.if_then_else(
+                                    v * lanes + e < length,
+                                    begin + v * lanes + e if element == NUMBERS else X[begin + v * lanes + e],
+                                    padding,
+                                )
 
     return copy_rows
+
+
+def _columns(rows: list[Any]) -> list[Any]:
+    """Return the columns of rows of TILE elements: vectors with an element of each row."""
+    lanes = len(rows)
+
+    def mixed(a: Any, b: Any, order: tuple[int, ...]) -> Any:
+        """In each block of TILE lanes, those lanes of the blocks of `a` and `b` that have these numbers."""
+        blocks = range(0, lanes, TILE)
+        return T.Shuffle([a, b], [block + n % TILE + n // TILE * lanes for block in blocks for n in order])
+
+    # Row 4 * k + j is block k of vector j.
+    a, b, c, d = (T.Shuffle(rows[j::TILE], [*range(lanes)]) for j in range(TILE))
+    columns = []
+    for order in ((0, 4, 1, 5), (2, 6, 3, 7)):
+        pairs = mixed(a, b, order), mixed(c, d, order)
+        columns += [mixed(*pairs, (0, 1, 4, 5)), mixed(*pairs, (2, 3, 6, 7))]
+    return columns
 
 
 def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: str) -> ir.PrimFunc:
     """The program for rows that are lanes of groups (:attr:`ByRows.lanes`)."""
     row_of, begin_of, dtype = row_of_order(is_ordered), _begin_of(by_rows), element or index_dtype
     lanes, visited_of = by_rows.lanes, visited_rows(is_ordered)
+    is_tiled = element != NUMBERS and lanes % TILE == 0
+
+    def columns_of(elements: Any, begins: Any, place: Any) -> list[Any]:
+        return _columns([elements[T.Ramp(begins[lane] + place, 1, TILE)] for lane in range(lanes)])
 
     @T.prim_func
     def copy_lanes(
@@ -198,13 +239,22 @@ def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element:
                             P[row_of(Q, vg * lanes + e) + 1] - P[row_of(Q, vg * lanes + e)],
                             0,
                         )
-                # Places that no row pads are loaded without a mask: scalar loads are faster than a gather.
+                # Places that no row pads are loaded without a mask, and most of them as tiles.
                 full[0] = lengths[0]
                 for e in range(lanes - 1):
                     full[0] = T.min(full[0], lengths[e + 1])
-                for p in range(full[0]):
+                tiles = full[0] // TILE if is_tiled else 0
+                for t in range(tiles):
+                    first, second, third, fourth = columns_of(X, begins, t * TILE)
+                    Y[T.Ramp(base + t * TILE * lanes, 1, lanes)] = first
+                    Y[T.Ramp(base + (t * TILE + 1) * lanes, 1, lanes)] = second
+                    Y[T.Ramp(base + (t * TILE + 2) * lanes, 1, lanes)] = third
+                    Y[T.Ramp(base + (t * TILE + 3) * lanes, 1, lanes)] = fourth
+                for p in range(full[0] - tiles * TILE):
                     for e in T.vectorized(lanes):
-                        Y[base + p * lanes + e] = begins[e] + p if element == NUMBERS else X[begins[e] + p]
+                        Y[base + (tiles * TILE + p) * lanes + e] = (
+                            begins[e] + p if element == NUMBERS else X[begins[e] + tiles * TILE + p]
+                        )
                 for p in range(count // lanes - full[0]):
                     for e in T.vectorized(lanes):
                         if element == NUMBERS:
