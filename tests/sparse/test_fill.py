@@ -109,6 +109,34 @@ def test_values_are_copied_by_rows(name: str, dtype: str) -> None:
         np.testing.assert_array_equal(again.stored(values), want, strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize(("length", "empty"), [(1, 0), (3, 0), (3, 2), (8, 0), (9, 0), (21, 5)])
+def test_one_rule_takes_all_rows(length: int, empty: int, dtype: str) -> None:
+    """All rows that are not empty are of one length; the other rules hold nothing, and that twice."""
+    m, n = 40, 30
+    lengths = np.full(m, length)
+    lengths[:empty] = 0
+    rows = np.repeat(np.arange(m), lengths)
+    columns = np.concatenate([np.arange(each) + (r % (n - each) if each else 0) for r, each in enumerate(lengths)])
+    values = np.arange(1.0, len(rows) + 1)
+    owner = min((length - 1).bit_length(), 3)
+    width = 1 << owner
+    chunks = -(-length // width)
+    for _ in range(2):
+        converted = convert_structure(formats.hyb(m, n, 1, 3), (m, n), (rows.astype(dtype), columns.astype(dtype)))
+        for number, (part, stored) in enumerate(zip(converted.parts, converted.convert_values(values), strict=True)):
+            count = (m - empty) * chunks if number == owner else 0
+            assert part.size == len(stored) == count << number
+            axis = part.axes["I"]
+            np.testing.assert_array_equal(axis.indptr, np.array([0, count], dtype), strict=True)
+            kept = np.repeat(np.arange(empty, m, dtype=dtype), chunks)
+            np.testing.assert_array_equal(axis.indices, kept if number == owner else kept[:0], strict=True)
+            assert len(part.source) == part.size
+        dense = np.zeros((m - empty, chunks * width))
+        dense[:, :length] = values.reshape(-1, length)
+        np.testing.assert_array_equal(converted.convert_values(values)[owner], dense.ravel())
+
+
 @pytest.mark.parametrize("name", ["csr", "ell", "padded_csr", "hyb", "sell"])
 def test_tasks_do_not_store_into_each_other(name: str) -> None:
     """Rows of several tasks, on two threads: each element is the one of its own row."""

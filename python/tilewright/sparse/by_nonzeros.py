@@ -7,6 +7,7 @@ This works for rules whose index map accepts symbolic coordinates, and whose key
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ class AllNonzeros(Nonzeros):
 
     def __init__(self, shape: Sequence[int], coordinates: Sequence[Array], indptr: Array | None) -> None:
         self.shape, self.coordinates, self.column = tuple(shape), tuple(coordinates), coordinates[-1]
-        self._rows = int(np.prod(self.shape[:-1], dtype="int64"))
+        self._rows = math.prod(self.shape[:-1])
         self.indptr = indptr
 
     @functools.cached_property

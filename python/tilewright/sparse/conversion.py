@@ -440,6 +440,9 @@ def _filled(
     """The part, made of columns, and of which rows the rule takes; None where several nonzeros have one position, which
     passes that take longer name."""
     indptr, dtype = taken.indptr, columns.dtype
+    is_empty = by_rows.has_positions and taken.rows is not None and not len(taken.rows)
+    if is_empty and dtype in by_rows.empty:
+        return StoredPart(rule, by_rows.empty[dtype], 0, tuple(coordinates), read_only(np.zeros(0, dtype)))
     last = LastNonzeros(shape, columns, taken)
     ranks, order = _rows_in_order(by_rows, last, dtype)
     longest = last.longest if by_rows.uses_longest else 0
@@ -474,6 +477,8 @@ def _filled(
     if by_rows.stores_column and stored_columns is not None:
         stored = axes[rule.axes[-1].name]
         axes[stored.axis.name] = StoredAxis(stored.axis, stored.count, stored.indptr, read_only(stored_columns))
+    if is_empty:
+        by_rows.empty[dtype] = axes
     return StoredPart(rule, axes, sizes[-1], tuple(coordinates), copies)
 
 

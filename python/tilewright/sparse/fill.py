@@ -163,6 +163,8 @@ class ByRows:
         self._check()
         #: kernels that were made for these proofs, by program and what it depends on
         self.kernels: dict[Any, Kernel] = {}
+        #: by type of indices: the axes if the rule takes no row, and rows have positions along the first axis
+        self.empty: dict[Any, Any] = {}
         #: how many rows are lanes of a group, whose elements follow one another; 0: elements are in another order
         self.lanes = next((lanes for lanes in self._possible_lanes() if self._has_groups_of(lanes)), 0)
         #: whether a group is the parent of positions along a varied axis, if there is one, whatever its columns are
@@ -388,7 +390,7 @@ def count(
     if in_groups and -(-visited // by_rows.lanes) > first:
         return None
     lengths = np.zeros(parents, dtype)
-    if not in_groups or by_rows.room < taken.most:
+    if visited and (not in_groups or by_rows.room < taken.most):
         found = np.array([0, -1])
         program, number = (_counting_groups, by_rows.lanes) if in_groups else (_counting, len(ranks))
         kernel = kernel_of(program, by_rows, number, name_of(dtype), rows is not None)

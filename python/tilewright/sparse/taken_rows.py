@@ -268,6 +268,10 @@ def _rows_by_conditions_on_lengths(
     owners = _owners_of_lengths(rules, nonzeros, every.longest, always)
     if owners is None or owners.min() == SEVERAL:
         return None
+    present = owners[every.of_all.min(initial=every.longest) :]
+    if present[0] < len(rules) and (present == present[0]).all():
+        none = np.zeros(0, every.indptr.dtype)
+        return [every if number == present[0] else TakenRows(every.indptr, none, False) for number in range(len(rules))]
     most = np.zeros(len(rules) + 1, "int64")
     most[owners] = np.arange(len(owners))  # the last one of each stays
     offsets, order = rows_by_length(every.indptr, owners, len(rules) + 1)
