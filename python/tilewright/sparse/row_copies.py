@@ -189,14 +189,34 @@ def _columns(rows: list[Any]) -> list[Any]:
     return columns
 
 
+def _taken_columns(elements: Any, begins: Any, lengths: Any, place: Any) -> list[Any]:
+    """Return the elements of rows at TILE places: vectors, 0 behind the end of a row."""
+    lanes = int(begins.shape[0])
+    places = T.Ramp(0, 1, lanes)
+    columns = _columns([elements[T.Ramp(begins[lane] + place, 1, TILE)] for lane in range(lanes)])
+    padding = T.Broadcast(_core.const(0, elements.dtype), lanes)
+    return [
+        T.Select(T.Broadcast(_core.cast(lengths.dtype, place + j), lanes) < lengths[places], column, padding)
+        for j, column in enumerate(columns)
+    ]
+
+
+def _reduced(numbers: Any, choose: Callable[[Any, Any], Any]) -> Any:
+    """Return the least or the largest of some numbers, by halves of a vector."""
+    left = int(numbers.shape[0])
+    vector = numbers[T.Ramp(0, 1, left)]
+    while left > 1:
+        left //= 2
+        low, high = (T.Shuffle([vector], [*range(begin, begin + left)]) for begin in (0, left))
+        vector = choose(low, high)
+    return vector
+
+
 def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: str) -> ir.PrimFunc:
     """The program for rows that are lanes of groups (:attr:`ByRows.lanes`)."""
     row_of, begin_of, dtype = row_of_order(is_ordered), _begin_of(by_rows), element or index_dtype
     lanes, visited_of = by_rows.lanes, visited_rows(is_ordered)
     is_tiled = element != NUMBERS and lanes % TILE == 0
-
-    def columns_of(elements: Any, begins: Any, place: Any) -> list[Any]:
-        return _columns([elements[T.Ramp(begins[lane] + place, 1, TILE)] for lane in range(lanes)])
 
     @T.prim_func
     def copy_lanes(
@@ -219,12 +239,11 @@ def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element:
         Y = T.match_buffer(stored, (slots,), dtype)
         for g in T.parallel(groups):
             base = begin_of(g, (S0, S1))
-            count = begin_of(g + 1, (S0, S1)) - base
+            places = (begin_of(g + 1, (S0, S1)) - base) // lanes
             with T.block("group"):  # in which each thread has its own buffers
                 vg = T.axis.spatial(groups, g)
                 begins = T.alloc_buffer((lanes,), index_dtype, scope="local")
                 lengths = T.alloc_buffer((lanes,), index_dtype, scope="local")
-                full = T.alloc_buffer((1,), index_dtype, scope="local")
                 if vg * lanes + lanes <= visited_of(taken, ends):
                     for e in T.vectorized(lanes):
                         begins[e] = P[row_of(Q, vg * lanes + e)]
@@ -239,31 +258,45 @@ def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element:
                             P[row_of(Q, vg * lanes + e) + 1] - P[row_of(Q, vg * lanes + e)],
                             0,
                         )
-                # Places that no row pads are loaded without a mask, and most of them as tiles.
-                full[0] = lengths[0]
-                for e in range(lanes - 1):
-                    full[0] = T.min(full[0], lengths[e + 1])
-                tiles = full[0] // TILE if is_tiled else 0
-                for t in range(tiles):
-                    first, second, third, fourth = columns_of(X, begins, t * TILE)
-                    Y[T.Ramp(base + t * TILE * lanes, 1, lanes)] = first
-                    Y[T.Ramp(base + (t * TILE + 1) * lanes, 1, lanes)] = second
-                    Y[T.Ramp(base + (t * TILE + 2) * lanes, 1, lanes)] = third
-                    Y[T.Ramp(base + (t * TILE + 3) * lanes, 1, lanes)] = fourth
-                for p in range(full[0] - tiles * TILE):
-                    for e in T.vectorized(lanes):
-                        Y[base + (tiles * TILE + p) * lanes + e] = (
-                            begins[e] + p if element == NUMBERS else X[begins[e] + tiles * TILE + p]
+                # Tiles of places that no row pads need no mask.
+                full = _reduced(lengths, T.min)
+                if is_tiled and places + TILE <= nnz - _reduced(begins, T.max):
+                    for t in range(full // TILE):
+                        first, second, third, fourth = _columns(
+                            [X[T.Ramp(begins[e] + t * TILE, 1, TILE)] for e in range(lanes)]
                         )
-                for p in range(count // lanes - full[0]):
-                    for e in T.vectorized(lanes):
-                        if element == NUMBERS:
-                            Y[base + (full[0] + p) * lanes + e] = T.Select(
-                                full[0] + p < lengths[e], begins[e] + full[0] + p, -1
-                            )
-                        else:
-                            Y[base + (full[0] + p) * lanes + e] = T.if_then_else(
-                                full[0] + p < lengths[e], X[begins[e] + full[0] + p], T.Cast(dtype, 0)
-                            )
+                        Y[T.Ramp(base + t * TILE * lanes, 1, lanes)] = first
+                        Y[T.Ramp(base + (t * TILE + 1) * lanes, 1, lanes)] = second
+                        Y[T.Ramp(base + (t * TILE + 2) * lanes, 1, lanes)] = third
+                        Y[T.Ramp(base + (t * TILE + 3) * lanes, 1, lanes)] = fourth
+                    for t in range(full // TILE, places // TILE):
+                        first, second, third, fourth = _taken_columns(X, begins, lengths, t * TILE)
+                        Y[T.Ramp(base + t * TILE * lanes, 1, lanes)] = first
+                        Y[T.Ramp(base + (t * TILE + 1) * lanes, 1, lanes)] = second
+                        Y[T.Ramp(base + (t * TILE + 2) * lanes, 1, lanes)] = third
+                        Y[T.Ramp(base + (t * TILE + 3) * lanes, 1, lanes)] = fourth
+                    if places % TILE > 0:
+                        done = places // TILE * TILE
+                        first, second, third, fourth = _taken_columns(X, begins, lengths, done)
+                        Y[T.Ramp(base + done * lanes, 1, lanes)] = first
+                        if places % TILE > 1:
+                            Y[T.Ramp(base + (done + 1) * lanes, 1, lanes)] = second
+                        if places % TILE > 2:
+                            Y[T.Ramp(base + (done + 2) * lanes, 1, lanes)] = third
+                else:
+                    # Places that no row pads are loaded without a mask: scalar loads are faster than a gather.
+                    for p in range(full):
+                        for e in T.vectorized(lanes):
+                            Y[base + p * lanes + e] = begins[e] + p if element == NUMBERS else X[begins[e] + p]
+                    for p in range(places - full):
+                        for e in T.vectorized(lanes):
+                            if element == NUMBERS:
+                                Y[base + (full + p) * lanes + e] = T.Select(
+                                    full + p < lengths[e], begins[e] + full + p, -1
+                                )
+                            else:
+                                Y[base + (full + p) * lanes + e] = T.if_then_else(
+                                    full + p < lengths[e], X[begins[e] + full + p], T.Cast(dtype, 0)
+                                )
 
     return copy_lanes
