@@ -4,8 +4,9 @@
     python benchmarks/conversions.py mdual rmat16 --threads 2
 
 Each line: for each format the time of structure and values, in products of the matrix in CSR with a vector (SpMVs), and
-which share of the memory bandwidth that is if columns and values are read and written once. Kernels exist before. On
-one thread, times are those of the processor in this process: others that run meanwhile do not count.
+which share of the memory bandwidth that is if columns and values are read and written once. The bandwidth is that of a
+copy of 64 MiB, timed before each structure; what fits into a cache may exceed it. Kernels exist before. On one thread,
+times are those of the processor in this process: others that run meanwhile do not count.
 The last line is the geometric mean over the structures.
 """
 
@@ -19,9 +20,9 @@ from scipy.sparse import csr_array
 from sparse_products import geometric_mean, run
 
 import tilewright as tw
+from tilewright.script import tir as T
 from tilewright.sparse import formats
 from tilewright.sparse.conversion import convert_validated
-from tilewright.support import machine
 
 FORMATS = {
     "ELL": lambda m, n, longest: formats.ell(m, n, longest),
@@ -54,6 +55,24 @@ def least(call: Callable[[], object], threads: int) -> float:
     return min(times)
 
 
+COPIED = 1 << 24
+
+
+@T.prim_func
+def copy(A: T.Buffer((COPIED,), "float32"), B: T.Buffer((COPIED,), "float32")):
+    for c in T.parallel(COPIED // 4096):
+        for i in range(64):
+            for e in T.vectorized(64):
+                B[c * 4096 + i * 64 + e] = A[c * 4096 + i * 64 + e]
+
+
+def bandwidth_of_copy(threads: int) -> float:
+    """Bytes per second that a copy reads and writes."""
+    kernel = tw.compile(copy, schedule="as written")
+    source, copied = np.ones(COPIED, "float32"), np.zeros(COPIED, "float32")
+    return 2 * source.nbytes / least(lambda: kernel(source, copied), threads)
+
+
 def seconds(matrix: csr_array, rules: list[tw.sparse.FormatRewriteRule], threads: int) -> tuple[float, int]:
     """The time of a conversion, and how many elements are stored."""
     coordinates = matrix.tocoo().coords
@@ -69,10 +88,11 @@ def seconds(matrix: csr_array, rules: list[tw.sparse.FormatRewriteRule], threads
 
 def table(made: list[tuple[str, csr_array]], _: int, dtype: str, threads: int) -> None:
     print(f"{dtype}, threads: {threads}; SpMVs, and the share of the memory bandwidth")
-    bandwidth = machine.roofs(threads).levels[-1].bandwidth
     kernel = tw.compile(tw.sparse.programs.spmv(dtype))
     costs: dict[str, list[float]] = {}
+    shares: dict[str, list[float]] = {}
     for name, double in made:
+        bandwidth = bandwidth_of_copy(threads)
         matrix = csr_array((double.data.astype(dtype), double.indices, double.indptr), double.shape)
         x, y = (np.ones(extent, dtype) for extent in reversed(matrix.shape))
         args = (matrix.indptr, matrix.indices, matrix.data, x, y)
@@ -84,9 +104,10 @@ def table(made: list[tuple[str, csr_array]], _: int, dtype: str, threads: int) -
             taken, stored = seconds(matrix, rules_of(*matrix.shape, longest), threads)
             share = (matrix.nnz + stored) * (4 + matrix.data.itemsize) / bandwidth / taken
             costs.setdefault(other, []).append(taken / product)
+            shares.setdefault(other, []).append(share)
             shown.append(f"{other} {taken / product:5.1f} ({share:4.0%})")
         print(f"{name:10} {'   '.join(shown)}", flush=True)
-    means = "   ".join(f"{other} {geometric_mean(each):5.1f}" for other, each in costs.items())
+    means = "   ".join(f"{o} {geometric_mean(costs[o]):5.1f} ({geometric_mean(shares[o]):4.0%})" for o in costs)
     print(f"{'geometric mean':14} {means}\n", flush=True)
 
 

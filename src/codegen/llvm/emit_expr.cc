@@ -434,7 +434,7 @@ bool FunctionEmitter::is_cheap(const Expr& e) const {
 }
 
 /// A select after plain loads. LLVM would make one masked load of both, for which processors with AVX-512 do not fetch
-/// lines ahead: four times as long on Zen 5, unless the data are in L2.
+/// lines ahead: four times as long on Zen 5, unless the data are in a cache.
 llvm::Value* FunctionEmitter::select_lanes(const Expr& condition, const Expr& yes, const Expr& no) {
   Value* test = emit(condition);
   auto loaded = [&](const Expr& e) {
