@@ -93,16 +93,12 @@ class AccessWalk {
 
   void report(Access::Form form, const NodeRef& site, const Ref<Buffer>& buffer, bool reads, bool writes,
               const Ref<Var>& pointer = {}, bool is_atomic = false) {
-    const auto alias = buffer.defined() ? aliases_.find(buffer) : aliases_.end();
     found_(Access{form, site, buffer, pointer, reads, writes, in_init_, around_, &views_, is_atomic,
-                  alias == aliases_.end() ? Ref<Var>() : alias->second});
+                  find_value_or(aliases_, buffer, Ref<Var>())});
   }
 
   /// The pointer that a let variable is a name of.
-  Ref<Var> origin_of(const Ref<Var>& pointer) const {
-    auto it = named_pointers_.find(pointer);
-    return it == named_pointers_.end() ? pointer : it->second;
-  }
+  Ref<Var> origin_of(const Ref<Var>& pointer) const { return find_value_or(named_pointers_, pointer, pointer); }
 
   void on_load(const Ref<BufferLoad>& load, Visitor& v) {
     report(Access::Form::kElement, load, load->buffer, true, false, {}, load.get() == updated_);
@@ -122,8 +118,7 @@ class AccessWalk {
   }
 
   void on_pointer(const NodeRef& site, const Ref<Var>& pointer, bool reads, bool writes) {
-    auto it = by_data_.find(pointer);
-    report(Access::Form::kPointer, site, it == by_data_.end() ? Ref<Buffer>() : it->second, reads, writes, pointer);
+    report(Access::Form::kPointer, site, find_value_or(by_data_, pointer, Ref<Buffer>()), reads, writes, pointer);
   }
 
   void on_call(const Ref<Call>& call, Visitor& v) {
@@ -277,9 +272,7 @@ Ref<BufferRegion> in_source(const Ref<BufferRegion>& region, const Ref<BufferReg
 }  // namespace
 
 Ref<BufferRegion> behind_views(Ref<BufferRegion> region, const Views& views) {
-  for (auto it = views.find(region->buffer); it != views.end(); it = views.find(region->buffer)) {
-    region = in_source(region, it->second);
-  }
+  while (auto* source = find_value(views, region->buffer)) region = in_source(region, *source);
   return region;
 }
 

@@ -87,31 +87,25 @@ class BufferUses : public Memo::Fact {
   const std::vector<Ref<Buffer>>& declared() const { return declared_; }
   /// Returns the uses of a buffer; null if it is allocated elsewhere or not accessed.
   const Uses* find(const NodeRef& buffer) const {
-    auto it = uses_.find(buffer);
-    return it == uses_.end() || it->second.list.empty() ? nullptr : &it->second;
+    auto* uses = find_value(uses_, buffer);
+    return uses && !uses->list.empty() ? uses : nullptr;
   }
   /// The loop drives a reduction of a block that writes the buffer.
   bool carries(const Use& use, const NodeRef& buffer, const NodeRef& loop_var) const {
     return any_of(use.path, [&](const NodeBase* node) {
       const Block* block = as<Block>(node);
-      auto it = carried_.find(block);
-      if (it == carried_.end() || !touches(block->writes, buffer)) return false;
-      return is_contained(it->second, loop_var);
+      auto* found = find_value(carried_, block);
+      if (!found || !touches(block->writes, buffer)) return false;
+      return is_contained(*found, loop_var);
     });
   }
   /// Returns the position of the block in the tree of the function.
-  int position(const Block* block) const {
-    auto it = positions_.find(block);
-    return it == positions_.end() ? Tree::kNone : it->second;
-  }
+  int position(const Block* block) const { return find_value_or(positions_, block, Tree::kNone); }
 
  private:
   void note(const Access& access) {
     NodeRef buffer = access.named;
-    if (access.form == Access::Form::kPointer) {
-      auto it = by_data_.find(access.pointer);
-      buffer = it == by_data_.end() ? NodeRef() : it->second;
-    }
+    if (access.form == Access::Form::kPointer) buffer = find_value_or(by_data_, access.pointer, NodeRef());
     if (!uses_.contains(buffer)) return;
     // Loops inside of the innermost block belong to that block; what stands in none has those of the root.
     const Block* block = innermost_block(access.around);
@@ -125,9 +119,9 @@ class BufferUses : public Memo::Fact {
   }
 
   void note(const NodeRef& buffer, const Block* block, Path path, bool reads) {
-    auto it = uses_.find(buffer);
-    if (it == uses_.end()) return;
-    Uses& uses = it->second;
+    auto* found = find_value(uses_, buffer);
+    if (!found) return;
+    Uses& uses = *found;
     if (uses.list.empty()) {
       uses.common = path;
     } else {
@@ -373,16 +367,8 @@ Stmt move_allocations(const Stmt& body, Locations locations) {
         Block host;
         host.alloc_buffers = std::move(own);
         host.body = inner->body;
-        For copy = *inner;
-        copy.body = make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(host))});
-        return make<For>(std::move(copy), loop.span());
+        return with_body(inner, make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(host))}));
       });
-}
-
-Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body) {
-  PrimFunc copy = *func;
-  copy.body = std::move(body);
-  return make<PrimFunc>(std::move(copy), func.span());
 }
 
 }  // namespace
@@ -465,8 +451,7 @@ Ref<Module> with_private_buffers(const Ref<Module>& module) {
     Locations locations;
     visit(func->body, [&](const Ref<Block>& block) {
       for (const Def<Buffer>& buffer : block->alloc_buffers) {
-        auto it = moved.find(buffer);
-        locations[it == moved.end() ? NodeRef(block) : NodeRef(it->second)].push_back(buffer);
+        locations[find_value_or(moved, buffer, block)].push_back(buffer);
       }
     });
     function = with_body(func, move_allocations(func->body, std::move(locations)));

@@ -6,6 +6,7 @@
 #include "ir/annotations.h"
 #include "ir/atomic_operation.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -94,8 +95,8 @@ const AtomicUpdates& AtomicUpdates::of(const Ref<Block>& block) {
 }
 
 bool AtomicUpdates::agree(const AtomicUpdates& other, const Ref<Buffer>& buffer) const {
-  auto mine = operations_.find(buffer->data.get()), others = other.operations_.find(buffer->data.get());
-  return mine != operations_.end() && others != other.operations_.end() && mine->second == others->second;
+  auto *mine = find_value(operations_, buffer->data.get()), *others = find_value(other.operations_, buffer->data.get());
+  return mine && others && *mine == *others;
 }
 
 }  // namespace tilewright::analysis

@@ -123,7 +123,7 @@ class Detector {
       if (!box[i].is_bounded() || effect_of(box[i].min) == Effect::kPure) continue;
       Expr start = substitute(region[i]->min, starts);
       // Axes of blocks inside start where loops do that are inside, too.
-      if (uses_any_var(start, [&](const Ref<Var>& v) { return domains.contains(v); })) continue;
+      if (uses_any_of(start, domains)) continue;
       if (analyzer_.can_prove_equal(start, box[i].min)) box[i].min = start;
     }
   }
@@ -155,7 +155,7 @@ class Detector {
   /// A size that a view in the block defines (its extents are taken from what it shows) is not known around the block,
   /// nor is what a buffer holds that the block allocates.
   bool is_known_inside_only(const Ref<Range>& range) const {
-    if (!sizes_.empty() && uses_any_var(range, [&](const Ref<Var>& v) { return sizes_.contains(v); })) return true;
+    if (!sizes_.empty() && uses_any_of(range, sizes_)) return true;
     bool reads_own = false;
     auto look = [&](const Ref<BufferLoad>& load, Visitor& walk) {
       reads_own |= own_.contains(load->buffer);
@@ -187,9 +187,7 @@ namespace {
 
 using Indices = std::vector<Expr>;
 
-bool same_indices(const Indices& a, const Indices& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), arith::identical);
-}
+bool same_indices(const Indices& a, const Indices& b) { return std::ranges::equal(a, b, arith::identical); }
 
 Ref<BufferRegion> element(const Ref<Buffer>& buffer, const Indices& indices) {
   std::vector<Ref<Range>> region;

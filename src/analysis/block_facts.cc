@@ -444,7 +444,7 @@ class Examine {
     if (role != BlockRole::kComplete && role != BlockRole::kReduction) return false;
     std::vector<int> readers = scope.readers(buffer);
     return all_of(readers, [&](int child) {
-      int reader = tree.block(scope.children()[child]->block->id.value);
+      int reader = scope.position(tree, child);
       return reader > writer && !why_not_covered(tree, writer, reader, buffer);
     });
   }

@@ -41,7 +41,7 @@ bool is_covered(const Tree& tree, int block) {
   for (const Ref<BufferRegion>& read : tree.block_at(block).reads) {
     std::vector<int> producers;
     for (int child : scope.writers(read->buffer)) {
-      if (child < self) producers.push_back(tree.block(scope.children()[child]->block->id.value));
+      if (child < self) producers.push_back(scope.position(tree, child));
     }
     if (producers.empty()) continue;
     std::vector<int> all = producers;

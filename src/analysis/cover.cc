@@ -587,7 +587,7 @@ std::optional<Obstacle> why_binding_incomplete(const Tree& tree, int block, cons
   add_reads_of_loops(tree, block, regions);
   for (const Ref<BufferRegion>& region : regions) {
     for (int child : scope.writers(region->buffer)) {
-      int writer = tree.block(scope.children()[child]->block->id.value);
+      int writer = scope.position(tree, child);
       if (child == reader) continue;
       if (writer > block) {
         return Obstacle{quoted(tree.block_at(writer)) + " writes '" + region->buffer->name +
@@ -613,7 +613,7 @@ std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block) {
     bool own = is_contained(writers, reader);
     std::erase(writers, reader);
     std::vector<int> at;
-    for (int writer : writers) at.push_back(tree.block(scope.children()[writer]->block->id.value));
+    for (int writer : writers) at.push_back(scope.position(tree, writer));
     for (int writer : at) {
       if (writer > block) {
         return Obstacle{quoted(tree.block_at(writer)) + " writes '" + buffer->name + "' after " +

@@ -360,9 +360,8 @@ class AxesByLoops : public Memo::Fact {
   static constexpr size_t kMost = 4;
 
   static bool same(const arith::Counters& a, const arith::Counters& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const arith::Counter& x, const arith::Counter& y) {
-      return x.var == y.var && x.extent == y.extent;
-    });
+    return std::ranges::equal(
+        a, b, [](const arith::Counter& x, const arith::Counter& y) { return x.var == y.var && x.extent == y.extent; });
   }
 
   mutable std::mutex mutex_;

@@ -124,7 +124,7 @@ int Reader::buffer_id(const Buffer& buffer) {
   fact.buffer = &buffer;
   for (const Expr& extent : buffer.shape) fact.full_shape.push_back(known_extent(extent));
   fact.shape = fact.full_shape;
-  if (auto found = allocated_in_.find(buffer.data.get()); found != allocated_in_.end()) fact.location = found->second;
+  if (auto* found = find_value(allocated_in_, buffer.data.get())) fact.location = *found;
   program_.buffers.push_back(std::move(fact));
   touches_.emplace_back();
   pointers_.try_emplace(buffer.data.get(), it->second);
@@ -167,10 +167,10 @@ void Reader::touch_all(const NodeRef& e) {
         touches_[id].is_whole = true;
       },
       [&](const Ref<Var>& var, Visitor&) {
-        auto it = pointers_.find(var.get());
-        if (it == pointers_.end()) return;
-        touches_[it->second].is_whole = true;
-        touch(it->second, true);
+        auto* known = find_value(pointers_, var.get());
+        if (!known) return;
+        touches_[*known].is_whole = true;
+        touch(*known, true);
       });
 }
 
@@ -178,8 +178,8 @@ AccessFact Reader::access(const Ref<Buffer>& buffer, const std::vector<Expr>& in
   AccessFact fact;
   fact.writes = writes;
   for (const Expr& index : indices) fact.index.push_back(sums_.read(index));
-  if (auto it = views_.find(&*buffer); it != views_.end()) {
-    const View& view = it->second;
+  if (auto* found = find_value(views_, &*buffer)) {
+    const View& view = *found;
     fact.buffer = view.source;
     std::vector<LoopSum> index = view.start;
     size_t skipped = index.size() >= fact.index.size() ? index.size() - fact.index.size() : 0;

@@ -42,8 +42,7 @@ int64_t take_common_factor(LoopSum& sum, int64_t divisor) {
 }  // namespace
 
 bool operator==(const LoopSum& a, const LoopSum& b) {
-  return a.constant.lo == b.constant.lo && a.constant.hi == b.constant.hi &&
-         std::equal(a.begin(), a.end(), b.begin(), b.end());
+  return a.constant.lo == b.constant.lo && a.constant.hi == b.constant.hi && std::ranges::equal(a, b);
 }
 
 LoopSum LoopSums::constant(int64_t value) {
@@ -234,7 +233,7 @@ LoopSum LoopSums::extremum(const LoopSum& a, const LoopSum& b, bool greatest) {
 
 LoopSum LoopSums::read(const Expr& e) {
   if (auto value = const_int(e)) return constant(*value);
-  if (auto it = bound_.find(e.get()); it != bound_.end()) return it->second;
+  if (auto* found = find_value(bound_, e.get())) return *found;
   if (const Cast* cast = e.as<Cast>(); cast && cast->value.dtype().is_integral()) return read(cast->value);
   if (const Broadcast* same = e.as<Broadcast>()) return read(same->value);
   if (const Ramp* ramp = e.as<Ramp>()) {
@@ -373,7 +372,7 @@ Levels LoopSums::levels(const LoopSum& sum) const {
 Levels LoopSums::levels(const NodeRef& e) const {
   Levels result = 0;
   visit(e, [&](const Ref<Var>& var, Visitor&) {
-    if (auto it = bound_.find(var.get()); it != bound_.end()) result |= levels(it->second);
+    if (auto* found = find_value(bound_, var.get())) result |= levels(*found);
   });
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include "ir/pointer_uses.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 
@@ -41,8 +42,8 @@ void MemoryNames::add_pointer(const LetStmt& let) {
 }
 
 const NodeBase* MemoryNames::memory(const NodeBase* data) const {
-  for (size_t i = sources_.size(); i-- > 0;) {  // a name of a name stands behind its source
-    if (sources_[i].first == data) data = sources_[i].second;
+  for (const auto& [name, source] : reversed(sources_)) {  // a name of a name stands behind its source
+    if (name == data) data = source;
   }
   return data;
 }

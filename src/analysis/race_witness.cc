@@ -54,8 +54,8 @@ class Loops {
   std::vector<Ref<For>> all() const { return order_; }
   /// Memory of a buffer that each iteration has for itself.
   bool owns(const For& loop, const NodeRef& data) const {
-    auto found = own_.find(key(loop));
-    return found != own_.end() && found->second.count(data) != 0;
+    auto* found = find_value(own_, key(loop));
+    return found && found->contains(data);
   }
   /// Inside of these loops their extents are not 0, nor is a factor of these.
   void assume_running(const std::vector<const For*>& loops, arith::Analyzer& analyzer) const {
@@ -254,8 +254,7 @@ std::optional<Elements> elements_of(const Access& access) {
 
 /// The indices of an access in terms of loops.
 std::vector<Expr> by_loops(const Access& access, std::vector<Expr> indices) {
-  for (size_t i = access.around.size(); i-- > 0;) {
-    const Surrounding& s = access.around[i];
+  for (const Surrounding& s : reversed(access.around)) {
     bool bound = s.kind == Surrounding::Kind::kAxis || s.kind == Surrounding::Kind::kLet;
     if (!bound || !s.set.is_point()) continue;
     for (Expr& index : indices) index = substitute(index, VarMap{{s.var, s.set.min}});
@@ -353,8 +352,7 @@ class Finder {
     int reduces = 0;
     if (loop->kind == ForKind::kVectorized) {
       if (access.in_init || (access.writes && is_same_for_all(access, *loop, indices))) return;
-      auto step = steps_.find(access.site.get());
-      reduces = step == steps_.end() ? 0 : step->second;
+      reduces = find_value_or(steps_, access.site.get(), 0);
     }
     auto axis = device_axis(*loop);
     const Block* block = innermost_block(access.around);
@@ -457,9 +455,7 @@ class OwnElements {
     auto elements = elements_of(access);
     bool is_one = elements && elements->indices.size() == 1;
     std::vector<Expr> indices = is_one ? by_loops(access, elements->indices[0]) : std::vector<Expr>();
-    bool same = is_one && (used.indices.empty() ||
-                           std::equal(indices.begin(), indices.end(), used.indices.begin(), used.indices.end(),
-                                      [](const Expr& a, const Expr& b) { return structural_equal(a, b); }));
+    bool same = is_one && (used.indices.empty() || same_exprs(indices, used.indices));
     if (!same || !(is_own(access, indices) || is_own_by_axes(access, elements->indices[0]))) used.shared = true;
     used.indices = std::move(indices);
   }

@@ -15,10 +15,6 @@
 namespace tilewright::analysis {
 namespace {
 
-bool same_exprs(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_expr);
-}
-
 /// Reads the condition that selects one of two pairs as comparisons of their parts, and evaluates it for each order of
 /// these parts.
 class ReadChoice {

@@ -18,7 +18,7 @@ namespace tilewright::analysis {
 namespace {
 
 void unite(std::vector<int>& sorted, int item) {
-  auto it = std::lower_bound(sorted.begin(), sorted.end(), item);
+  auto it = std::ranges::lower_bound(sorted, item);
   if (it == sorted.end() || *it != item) sorted.insert(it, item);
 }
 

@@ -44,6 +44,8 @@ class Scope : public Memo::Fact {
   std::vector<Dependence> dependences() const;
   /// Position among the children by identity; -1 if it is not a direct child.
   int child(uint64_t identity) const;
+  /// Where the child is in the tree of its function.
+  int position(const Tree& tree, int child) const { return tree.block(children_[child]->block->id.value); }
 
   /// Children that src's writes flow to, and those that dst's reads come from, in program order.
   std::vector<int> consumers(int src) const;

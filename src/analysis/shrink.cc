@@ -199,8 +199,8 @@ Ref<PrimFunc> shrink(const Ref<PrimFunc>& func, int64_t limit) {
   if (sizes.empty()) return func;
   auto resized = [&](const Expr& size, const NodeRef& owner, size_t dimension = 0) -> Expr {
     const std::optional<int64_t> value = classes.scalable_size(classes.of(owner, dimension));
-    auto small = value ? sizes.find(*value) : sizes.end();
-    return small == sizes.end() ? size : Expr(constant(size.dtype(), small->second));
+    auto* small = value ? find_value(sizes, *value) : nullptr;
+    return small ? Expr(constant(size.dtype(), *small)) : size;
   };
   return rewrite(
       func,
@@ -210,9 +210,7 @@ Ref<PrimFunc> shrink(const Ref<PrimFunc>& func, int64_t limit) {
         return copy.shape == buffer->shape ? NodeRef(buffer) : NodeRef(make<Buffer>(std::move(copy), buffer.span()));
       },
       [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-        For copy = *r.descend(loop);
-        copy.extent = resized(loop->extent, loop->loop_var);
-        return make<For>(std::move(copy), loop.span());
+        return with_field(r.descend(loop), &For::extent, resized(loop->extent, loop->loop_var));
       },
       [&](const Ref<IterVar>& axis, Rewriter&) -> NodeRef {
         IterVar copy = *axis;

@@ -569,8 +569,8 @@ class SkippedInitFinder {
     }
     for (const BufferDomain& domain : declared_) arith::assume(digits.analyzer, domain);
     digits.axes = sum.steps;
-    std::copy_if(sum.elements.begin(), sum.elements.end(), std::back_inserter(digits.axes),
-                 [&](const Axis& axis) { return digits.moves(axis.value); });
+    std::ranges::copy_if(sum.elements, std::back_inserter(digits.axes),
+                         [&](const Axis& axis) { return digits.moves(axis.value); });
     const Expr predicate = substitute(sum.realize->predicate, nest_.values);
     for (size_t i = sum.steps.size(); i < digits.axes.size(); ++i) {
       Axis& axis = digits.axes[i];

@@ -44,9 +44,9 @@ bool reads_own_results(const NodeRef& load, const Block& block) {
 /// The load with axes of inner blocks and let variables replaced by their values.
 Ref<BufferLoad> seen_from_outside(const Access& access) {
   Expr load(access.site.borrow<BufferLoad>());
-  for (auto s = access.around.rbegin(); s != access.around.rend(); ++s) {
-    const bool is_name = s->kind == Surrounding::Kind::kAxis || s->kind == Surrounding::Kind::kLet;
-    if (is_name && s->set.is_point()) load = substitute(load, {{s->var, s->set.min}});
+  for (const Surrounding& s : reversed(access.around)) {
+    const bool is_name = s.kind == Surrounding::Kind::kAxis || s.kind == Surrounding::Kind::kLet;
+    if (is_name && s.set.is_point()) load = substitute(load, {{s.var, s.set.min}});
   }
   return load.borrow<BufferLoad>();
 }
@@ -85,10 +85,9 @@ void SureReads::add(const Ref<Block>& block) {
 bool SureReads::contains(const Ref<BufferLoad>& load, arith::Analyzer& analyzer) const {
   return any_of(loads_, [&](const Ref<BufferLoad>& known) {
     return known->buffer == load->buffer &&
-           std::equal(known->indices.begin(), known->indices.end(), load->indices.begin(), load->indices.end(),
-                      [&](const Expr& a, const Expr& b) {
-                        return a.dtype() == b.dtype() && a.dtype().is_scalar() && analyzer.can_prove_equal(a, b);
-                      });
+           std::ranges::equal(known->indices, load->indices, [&](const Expr& a, const Expr& b) {
+             return a.dtype() == b.dtype() && a.dtype().is_scalar() && analyzer.can_prove_equal(a, b);
+           });
   });
 }
 

@@ -68,15 +68,15 @@ class Stores {
 
   /// If a view has another shape than its source, its elements in the source are unknown.
   MaybeBox reached(Ref<BufferRegion> region) {
-    for (auto it = views_.find(region->buffer); it != views_.end(); it = views_.find(region->buffer)) {
-      const BufferRegion& source = *it->second;
+    while (auto* view = find_value(views_, region->buffer)) {
+      const BufferRegion& source = **view;
       size_t skipped = source.region.size() - std::min(source.region.size(), region->region.size());
       for (size_t d : indices_of(source.region)) {
         bool follows = d < skipped ? is_const_int(source.region[d]->extent, 1)
                                    : structural_equal(region->buffer->shape[d - skipped], source.region[d]->extent);
         if (!follows) return std::nullopt;
       }
-      region = behind_views(region, Views{{region->buffer, it->second}});
+      region = behind_views(region, Views{{region->buffer, *view}});
     }
     if (region->buffer != buffer_) return std::nullopt;
     for (const auto& [loop_var, domain] : loops_) {

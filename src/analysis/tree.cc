@@ -84,7 +84,7 @@ class TreeBuilder {
     }
     std::iota(moved_.begin() + first, moved_.begin() + end, first + shift);
     auto copy_positions = [&](const std::vector<int>& from, std::vector<int>& to) {
-      for (auto it = std::lower_bound(from.begin(), from.end(), first); it != from.end() && *it < end; ++it) {
+      for (auto it = std::ranges::lower_bound(from, first); it != from.end() && *it < end; ++it) {
         to.push_back(*it + shift);
       }
     };
@@ -235,12 +235,12 @@ bool Tree::touches(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buff
 }
 
 int Tree::loop(const NodeRef& loop_var) const {
-  auto it = std::lower_bound(loop_index_.begin(), loop_index_.end(), std::pair(loop_var.get(), 0));
+  auto it = std::ranges::lower_bound(loop_index_, std::pair(loop_var.get(), 0));
   return it != loop_index_.end() && it->first == loop_var.get() ? it->second : kNone;
 }
 
 int Tree::block(uint64_t identity) const {
-  auto it = std::lower_bound(block_index_.begin(), block_index_.end(), std::pair(identity, 0));
+  auto it = std::ranges::lower_bound(block_index_, std::pair(identity, 0));
   return it != block_index_.end() && it->first == identity ? it->second : kNone;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -294,8 +295,8 @@ class Search {
 }  // namespace
 
 std::optional<int64_t> Point::get(const NodeRef& variable) const {
-  for (size_t i = values_.size(); i-- > 0;) {
-    if (values_[i].first == variable.get()) return values_[i].second;
+  for (const auto& [known, value] : reversed(values_)) {
+    if (known == variable.get()) return value;
   }
   return std::nullopt;
 }

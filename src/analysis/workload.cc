@@ -84,8 +84,7 @@ class WorkCounter {
         [&](const Ref<Var>& v, Rewriter&) -> Expr {
           result_.exact = false;
           if (v.dtype().is_handle()) return v;
-          auto it = midpoints_.find(v.get());
-          return constant(v.dtype(), it == midpoints_.end() ? int64_t{1} : it->second);
+          return constant(v.dtype(), find_value_or(midpoints_, v.get(), 1));
         },
         [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
           loads = true;

@@ -109,15 +109,15 @@ void WrittenBefore::enter_block(const BlockRealize& realize, bool is_sure) {
 void WrittenBefore::enter_condition() { around_.push_back({var("condition"), {}, {}, {}, false}); }
 
 Ref<Buffer> WrittenBefore::source_of(const Ref<Buffer>& buffer) const {
-  auto it = views_.find(buffer.get());
-  return it == views_.end() ? buffer : source_of(it->second->buffer);
+  auto* view = find_value(views_, buffer.get());
+  return view ? source_of((*view)->buffer) : buffer;
 }
 
 WrittenBefore::Part WrittenBefore::part(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) const {
   Part part{buffer, {}};
   for (const Expr& index : indices) part.region.push_back(range(index, one(index.dtype())));
-  for (auto it = views_.find(buffer.get()); it != views_.end(); it = views_.find(part.buffer.get())) {
-    const auto& ranges = it->second->region;
+  while (auto* view = find_value(views_, part.buffer.get())) {
+    const auto& ranges = (*view)->region;
     if (ranges.size() < part.region.size()) return part;
     const size_t leading = ranges.size() - part.region.size();
     arith::Region outer;
@@ -130,7 +130,7 @@ WrittenBefore::Part WrittenBefore::part(const Ref<Buffer>& buffer, const std::ve
       outer.push_back(is_point ? whole
                                : range(whole->min + part.region[d - leading]->min, part.region[d - leading]->extent));
     }
-    part = {it->second->buffer, std::move(outer)};
+    part = {(*view)->buffer, std::move(outer)};
   }
   return part;
 }
@@ -189,8 +189,8 @@ bool WrittenBefore::is_changed_since(const Write& write) const {
 }
 
 bool WrittenBefore::has(const Part& part) const {
-  return std::any_of(writes_.rbegin(), writes_.rend(),
-                     [&](const Write& write) { return write.part.buffer == part.buffer && has(write, part); });
+  return any_of(reversed(writes_),
+                [&](const Write& write) { return write.part.buffer == part.buffer && has(write, part); });
 }
 
 bool WrittenBefore::has(const Write& write, const Part& part) const {

@@ -334,8 +334,7 @@ bool is_inside(const Reach& inner, const Reach& outer, Reader& around) {
 
 bool is_inside(const std::vector<Reach>& inner, const std::vector<Reach>& outer, const Counters& around) {
   Reader reader(around);
-  return std::equal(inner.begin(), inner.end(), outer.begin(), outer.end(),
-                    [&](const Reach& a, const Reach& b) { return is_inside(a, b, reader); });
+  return std::ranges::equal(inner, outer, [&](const Reach& a, const Reach& b) { return is_inside(a, b, reader); });
 }
 
 std::optional<std::vector<Reach>> plain_reach(const Region& region, const Bindings& bindings, const Counters& inputs) {

@@ -265,8 +265,8 @@ class Inverter {
     }
     auto values = inverse_affine_iter_map(found.indices, outputs, analyzer_);
     auto value = [&](const Ref<Var>& v) {
-      auto it = values.find(v);
-      return it == values.end() ? zero(type_) : it->second;
+      auto* value = find_value(values, v);
+      return value ? *value : zero(type_);
     };
     result.padding = bool_imm(false);
     for (size_t d : indices_of(digits_)) {
@@ -315,8 +315,8 @@ Ref<IndexMap> with_index_type(const IndexMap& map, DataType type) {
     Expr typed = rewrite(
         e,
         [&](const Ref<Var>& v, Rewriter&) -> Expr {
-          auto it = renamed.find(v);
-          return it != renamed.end() ? it->second : v.dtype().is_int() ? cast(type, v) : Expr(v);
+          if (auto* known = find_value(renamed, v)) return *known;
+          return v.dtype().is_int() ? cast(type, v) : Expr(v);
         },
         [&](const Ref<IntImm>& value, Rewriter&) -> Expr {
           return value.dtype().is_int() ? constant(type, value->value) : Expr(value);

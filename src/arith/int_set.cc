@@ -72,12 +72,7 @@ namespace {
 
 bool proves_order(const Expr& a, const Expr& b, Analyzer& analyzer) {
   if (analyzer.can_prove_less_equal(a, b)) return true;
-  auto is_choice = [](const Expr& e) {
-    bool found = false;
-    visit(e, [&](const Ref<Min>&) { found = true; }, [&](const Ref<Max>&) { found = true; });
-    return found;
-  };
-  if (!is_choice(a) && !is_choice(b)) return false;
+  if (!has_node<Min, Max>(a) && !has_node<Min, Max>(b)) return false;
   bool proved = false;
   with_stack_for(std::max(a.depth(), b.depth()), [&] { proved = analyzer.engine().prove_less_equal_by_cases(a, b); });
   return proved;
@@ -118,8 +113,8 @@ class Evaluator {
   bool runs(const Expr& e) {
     if (e.is<IntImm>()) return false;
     if (e.is<Var>()) return domains_.contains(e);
-    if (auto it = runs_.find(e); it != runs_.end()) return it->second;
-    bool result = uses_any_var(e, [&](const Ref<Var>& v) { return domains_.contains(v); });
+    if (auto* known = find_value(runs_, e)) return *known;
+    bool result = uses_any_of(e, domains_);
     runs_.emplace(e, result);
     return result;
   }

@@ -143,9 +143,9 @@ IterDomains rounded_up(const std::vector<Expr>& indices, IterDomains inputs) {
     visit(index, [&](const Ref<FloorDiv>& e) { note(e->a, e->b); }, [&](const Ref<FloorMod>& e) { note(e->a, e->b); });
   }
   for (auto& [variable, domain] : inputs) {
-    auto found = divisors.find(variable);
-    if (found == divisors.end() || !is_const_int(domain->min, 0)) continue;
-    Expr divisor = constant(domain->extent.dtype(), found->second);
+    auto* found = find_value(divisors, variable);
+    if (!found || !is_const_int(domain->min, 0)) continue;
+    Expr divisor = constant(domain->extent.dtype(), *found);
     domain = range_of(size_ceildiv(domain->extent, divisor) * divisor);
   }
   return inputs;

@@ -40,14 +40,13 @@ std::unordered_map<NodeRef, Expr> inverse_affine_iter_map(const std::vector<Iter
     for (const IterSplitExpr& split : indices[i].args) visit_marks(split.source, order);
   }
   std::unordered_map<NodeRef, Expr> result;
-  for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    const IterMark& mark = **it;
-    auto value = values.find(&mark);
-    if (value == values.end()) continue;
-    if (mark.sum) {
-      distribute(*mark.sum, value->second);
+  for (const IterMarkPtr& mark : reversed(order)) {
+    auto* value = find_value(values, mark.get());
+    if (!value) continue;
+    if (mark->sum) {
+      distribute(*mark->sum, *value);
     } else {
-      result[mark.var] = f.add(value->second, mark.min);
+      result[mark->var] = f.add(*value, mark->min);
     }
   }
   return result;

@@ -3,6 +3,7 @@
 #include "arith/fingerprint.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 
@@ -39,10 +40,10 @@ bool IterReader::fits(const IterSumExpr& sum, DataType type) {
 std::optional<IterSumExpr> IterReader::read(const Expr& e) {
   if (e.is<IntImm>()) return of_base(e);
   if (e.is<Var>()) {
-    if (auto it = values_.find(e); it != values_.end()) return of_base(it->second);
-    auto it = marks_.find(e);
-    if (it == marks_.end()) return of_base(e);
-    const IterMarkPtr& mark = it->second;
+    if (auto* found = find_value(values_, e)) return of_base(*found);
+    auto* known = find_value(marks_, e);
+    if (!known) return of_base(e);
+    const IterMarkPtr& mark = *known;
     return IterSumExpr{{{mark, one(e.dtype()), mark->extent, one(e.dtype())}}, mark->min};
   }
   switch (e.kind()) {

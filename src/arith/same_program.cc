@@ -16,12 +16,8 @@ namespace {
 /// Whether the value follows from variables alone, and from the length of scalable vectors.
 bool is_index(const Expr& e) {
   if (!e.dtype().is_int() || e.dtype().bits < 32) return false;
-  bool plain = true;
-  visit(
-      e, [&](const Ref<BufferLoad>&) { plain = false; },
-      [&](const Ref<Call>& call) { plain &= intrinsic_of(*call) == Intrinsic::k_vscale; },
-      [&](const Ref<FloatImm>&) { plain = false; });
-  return plain;
+  return !has_node<BufferLoad, FloatImm>(e) &&
+         !any_node(e, [](const Ref<Call>& call) { return intrinsic_of(*call) != Intrinsic::k_vscale; });
 }
 
 /// Context of an expression: ranges of variables, and conditions under which it is evaluated.

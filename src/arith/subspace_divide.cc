@@ -55,8 +55,7 @@ class Divider {
   Side side_of(const Expr& e) {
     Side side = Side::kNone;
     for_each_free_var(e, [&](const Ref<Var>& v) {
-      auto it = sides_.find(v);
-      if (it != sides_.end()) side = join(side, it->second);
+      if (auto* known = find_value(sides_, v)) side = join(side, *known);
     });
     return side;
   }

@@ -188,9 +188,7 @@ class Loads {
           store_ = outer;
         },
         [&](const Ref<BufferLoad>& load, Visitor& v) {
-          const bool is_same = store_.defined() && load->indices.size() == store_->indices.size() &&
-                               std::equal(load->indices.begin(), load->indices.end(), store_->indices.begin(),
-                                          [](const Expr& a, const Expr& b) { return structural_equal(a, b); });
+          const bool is_same = store_.defined() && same_exprs(load->indices, store_->indices);
           if (!is_same) inputs_.erase(load->buffer->data);
           const Ref<BufferStore> outer = std::exchange(store_, {});
           for (const Expr& index : load->indices) v(index);
@@ -265,9 +263,7 @@ const PrimFunc* launched_kernel(const Call& call, const Ref<Module>& module) {
 std::unordered_set<NodeRef> parameters_in_place(const Ref<PrimFunc>& func, const Ref<Module>& module) {
   Stmt body = with_kernels(func->body, module);
   if (body == func->body) return parameters_in_place(func);
-  PrimFunc whole = *func;
-  whole.body = std::move(body);
-  return parameters_in_place(make<PrimFunc>(std::move(whole), func.span()));
+  return parameters_in_place(with_body(func, std::move(body)));
 }
 
 std::set<std::string> kernels_in_place(const Ref<Module>& lowered) {
@@ -285,9 +281,7 @@ std::set<std::string> kernels_in_place(const Ref<Module>& lowered) {
 }
 
 bool has_layout_of(const Buffer& a, const Buffer& b) {
-  return a.dtype == b.dtype && a.strides.empty() && b.strides.empty() && a.shape.size() == b.shape.size() &&
-         std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(),
-                    [](const Expr& m, const Expr& n) { return structural_equal(m, n); });
+  return a.dtype == b.dtype && a.strides.empty() && b.strides.empty() && same_exprs(a.shape, b.shape);
 }
 
 std::unordered_set<NodeRef> parameters_in_place(const Ref<PrimFunc>& func) {

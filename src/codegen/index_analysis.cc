@@ -8,6 +8,7 @@
 #include "ir/build.h"
 #include "ir/numeric.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -101,8 +102,8 @@ void IndexAnalysis::define(const Ref<Var>& v, const IndexAnalysis& elsewhere) {
 // ---- intervals and alignment -------------------------------------------------------------------------------------
 
 int64_t IndexAnalysis::alignment_of(const Ref<Var>& v) const {
-  auto it = facts_.find(v);
-  return it == facts_.end() ? 0 : it->second.alignment;
+  auto* fact = find_value(facts_, v);
+  return fact ? fact->alignment : 0;
 }
 
 int64_t IndexAnalysis::alignment_of(const Buffer& buffer, const Expr& index) const {
@@ -120,8 +121,8 @@ std::optional<Interval> IndexAnalysis::interval_of(const Expr& e) const {
     case Kind::kIntImm:
       return Interval{e.as<IntImm>()->value, e.as<IntImm>()->value};
     case Kind::kVar: {
-      auto it = facts_.find(e);
-      return it == facts_.end() ? std::nullopt : it->second.interval;
+      auto* fact = find_value(facts_, e);
+      return fact ? fact->interval : std::nullopt;
     }
     case Kind::kCast: {
       const Expr& value = e.as<Cast>()->value;
@@ -170,8 +171,7 @@ int IndexAnalysis::depth_of(const Expr& e) const {
   visit(
       e,
       [&](const Ref<Var>& v) {
-        auto it = facts_.find(v);
-        if (it != facts_.end()) depth = std::max(depth, it->second.depth);
+        if (auto* fact = find_value(facts_, v)) depth = std::max(depth, fact->depth);
       },
       // Memory may change with every iteration.
       [&](const Ref<BufferLoad>&, Visitor&) { depth = depth_; });

@@ -7,6 +7,7 @@
 #include "ir/build.h"
 #include "ir/fragments.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -49,8 +50,8 @@ Alignments alignments_in(const PrimFunc& func, const Ref<Module>& module) {
           const Alignments inside = alignments_in(*callee, module);
           for (size_t i = 0; i < callee->params.size() && i < call->args.size(); ++i) {
             const Ref<Buffer> buffer = callee->buffer_of(callee->params[i]);
-            auto found = inside.find(buffer.defined() ? NodeRef(buffer->data) : NodeRef(callee->params[i]));
-            if (found != inside.end()) need(call->args[i], found->second);
+            const NodeRef data = buffer.defined() ? NodeRef(buffer->data) : NodeRef(callee->params[i]);
+            if (auto* alignment = find_value(inside, data)) need(call->args[i], *alignment);
           }
         }
         v.descend(call);
@@ -64,8 +65,7 @@ void align_for_kernels(Signature& signature, const PrimFunc& func, const Ref<Mod
   const Alignments needed = alignments_in(func, module);
   for (Signature::Param& param : signature.params) {
     if (!param.buffer.defined()) continue;
-    auto found = needed.find(param.buffer->data);
-    if (found != needed.end()) param.alignment = std::max(param.alignment, found->second);
+    if (auto* found = find_value(needed, param.buffer->data)) param.alignment = std::max(param.alignment, *found);
   }
 }
 

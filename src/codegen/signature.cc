@@ -65,8 +65,8 @@ std::unordered_set<NodeRef> written_pointers(const Stmt& body, const Ref<Module>
         }
         v.descend(block);
       });
-  for (size_t i = views.size(); i-- > 0;) {
-    if (written.contains(views[i].first)) written.insert(views[i].second);
+  for (const auto& [view, source] : reversed(views)) {
+    if (written.contains(view)) written.insert(source);
   }
   return written;
 }
@@ -109,8 +109,8 @@ class SignatureBuilder {
       for (size_t d = buffer->strides.size(); d-- > 0;) {
         param.strides[d] = dim(buffer->strides[d], param.position, static_cast<int>(ndim + d));
       }
-      if (auto tiles = loaded.find(buffer->data); tiles != loaded.end() && !param.written) {
-        param.aligned_copy = bytes_worth_aligning(*buffer, tiles->second);
+      if (auto* tiles = find_value(loaded, buffer->data); tiles && !param.written) {
+        param.aligned_copy = bytes_worth_aligning(*buffer, *tiles);
       }
       if (buffer->elem_offset.defined()) {
         param.elem_offset = dim(buffer->elem_offset, param.position, static_cast<int>(2 * ndim));
@@ -140,8 +140,7 @@ class SignatureBuilder {
   Signature::Dim dim(const Expr& e, int tensor, int index) {
     if (auto value = const_int(e)) return {TW_DIM_CONSTANT, *value};
     if (Ref<Var> v = e.cast<Var>(); v.defined()) {
-      auto it = slots_.find(v);
-      if (it != slots_.end()) return {TW_DIM_SYMBOL, it->second};
+      if (auto* found = find_value(slots_, v)) return {TW_DIM_SYMBOL, *found};
       return {TW_DIM_BIND, new_symbol(v, v->name_hint, v.dtype().bits)};
     }
     int slot = new_symbol({}, "size", 64);

@@ -6,6 +6,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -60,7 +61,7 @@ double count_operations(const Stmt& body) {
 }
 
 Expr Operations::of(const Stmt& body) {
-  if (auto known = known_.find(body); known != known_.end()) return known->second;
+  if (auto* known = find_value(known_, body)) return *known;
   double own = 1;
   Expr inside = i64(0);
   add_operations(

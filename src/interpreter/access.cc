@@ -5,6 +5,7 @@
 
 #include "interpreter/machine.h"
 #include "ir/numeric.h"
+#include "support/ranges.h"
 
 namespace tilewright::interpreter {
 namespace {
@@ -257,8 +258,8 @@ const Level* Machine::unordered(uint32_t stamp) const {
 bool Machine::is_combined(const Level& level, int site, int other) const {
   const Ref<Block>& block = program_.sites[site].block;
   if (!block.defined() || program_.sites[other].block != block) return false;
-  auto by = program_.combined_by.find(block.get());
-  return by != program_.combined_by.end() && by->second.count(level.fork->site) > 0;
+  auto* by = find_value(program_.combined_by, block.get());
+  return by && by->contains(level.fork->site);
 }
 
 /// Steps of one reduction in different iterations of a loop over lanes, each of which has a partial result; or a step

@@ -25,8 +25,7 @@ Result<int> Compiler::compile(const std::string& name) {
 }
 
 int Compiler::declare_function(const std::string& name) {
-  auto it = program_.by_name.find(name);
-  if (it != program_.by_name.end()) return it->second;
+  if (auto* found = find_value(program_.by_name, name)) return *found;
   if (!module_.get(name).is<PrimFunc>()) {
     fail("interpret/no-function", "the module has no function '" + name + "'", {});
     return 0;
@@ -158,8 +157,7 @@ int Compiler::malformed(std::string what, const NodeRef& node) {
 }
 
 int Compiler::slot_of(const Ref<Var>& var, const NodeRef& user) {
-  auto it = slots_.find(var.get());
-  if (it != slots_.end()) return it->second;
+  if (auto* slot = find_value(slots_, var.get())) return *slot;
   fail("interpret/undefined", "variable '" + var->name_hint + "' is used and defined nowhere around", user,
        "bind it in the program, or make it a parameter");
   return constant(int64_t{0});

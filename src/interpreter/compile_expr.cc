@@ -205,15 +205,14 @@ Compiler::View Compiler::declare(const Ref<Buffer>& buffer, int data) {
 }
 
 Compiler::View Compiler::view_of(const Ref<Buffer>& buffer, const NodeRef& user) {
-  auto it = views_.find(buffer.get());
-  if (it != views_.end()) return it->second;
-  auto data = slots_.find(buffer->data.get());
-  if (data == slots_.end()) {
+  if (auto* view = find_value(views_, buffer.get())) return *view;
+  auto* data = find_value(slots_, buffer->data.get());
+  if (!data) {
     fail("interpret/undefined", "buffer '" + buffer->name + "' is used, but nothing allocates or declares it", user,
          "allocate it with T.alloc_buffer, or make it a parameter");
     return {constant(int64_t{0}), kNone, std::vector<int>(buffer->shape.size(), constant(int64_t{0})), {}};
   }
-  return declare(buffer, data->second);
+  return declare(buffer, *data);
 }
 
 int Compiler::access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate,

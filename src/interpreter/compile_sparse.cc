@@ -43,8 +43,7 @@ void Compiler::iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t nex
   const SpIterVar& iter = *iters[next];
   const Axis& axis = *iter.axis;
   Expr parent = zero(kPosition);
-  auto above = std::find_if(positions_.rbegin(), positions_.rend(),
-                            [&](const Position& known) { return known.axis == axis.parent; });
+  auto above = find_if(reversed(positions_), [&](const Position& known) { return known.axis == axis.parent; });
   if (above != positions_.rend()) parent = axis.attached.defined() ? position(above->coordinate) : above->position;
   auto [begin, end] = positions_below(axis, parent);
   if (iter.fused && axis.is_variable()) require_all_positions(axis, iters[next]);
@@ -119,10 +118,10 @@ void Compiler::sparse_iteration(const SparseIteration& iteration, const NodeRef&
 /// is in [begin, end).
 void Compiler::prefer_iterated(const Ref<Axis>& axis, const Expr& coordinate, int begin, int end, int at) {
   const Ref<Axis>& structure = axis->attached.defined() ? axis->attached : axis;
-  for (auto known = positions_.rbegin(); known != positions_.rend(); ++known) {
-    const Ref<Axis>& other = known->axis->attached.defined() ? known->axis->attached : known->axis;
-    if (other != structure || coordinate != Expr(known->coordinate)) continue;
-    int inside = take(1), below = take(1), where = expr(known->position);
+  for (const Position& known : reversed(positions_)) {
+    const Ref<Axis>& other = known.axis->attached.defined() ? known.axis->attached : known.axis;
+    if (other != structure || coordinate != Expr(known.coordinate)) continue;
+    int inside = take(1), below = take(1), where = expr(known.position);
     emit({.op = Op::kLeInt, .dst = inside, .a = begin, .b = where});
     emit({.op = Op::kLtInt, .dst = below, .a = where, .b = end});
     emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});

@@ -66,9 +66,7 @@ std::set<int> Compiler::threads_in(const std::vector<Expr>& values) const {
   std::set<int> found;
   for (const Expr& value : values) {
     for_each_free_var(value, [&](const Ref<Var>& v) {
-      if (auto threads = threads_of_.find(v.get()); threads != threads_of_.end()) {
-        found.insert(threads->second.begin(), threads->second.end());
-      }
+      if (auto* threads = find_value(threads_of_, v.get())) found.insert(threads->begin(), threads->end());
     });
   }
   return found;
@@ -270,9 +268,8 @@ void Compiler::axes(const BlockRealize& realize, const NodeRef& node) {
     define_value(axis.var, {binding});
     note_data(axis.var, binding);
     if (!axis.dom.defined()) continue;
-    auto domain = domains_.find(binding.get());
-    bool holds = domain != domains_.end() && same_expr(domain->second.first, axis.dom->min) &&
-                 same_expr(domain->second.second, axis.dom->extent);
+    auto* domain = find_value(domains_, binding.get());
+    bool holds = domain && same_expr(domain->first, axis.dom->min) && same_expr(domain->second, axis.dom->extent);
     domains_.try_emplace(axis.var.get(), axis.dom->min, axis.dom->extent);
     if (holds) continue;
     int number = site(node, {}, axis.var->name_hint);

@@ -56,7 +56,7 @@ void Machine::push_frame(Thread& thread, const Function& function) {
   frame.function = &function;
   size_t constants = function.constants.size();
   frame.memory.reset(new Slot[constants + static_cast<size_t>(function.frame_size)]());
-  std::reverse_copy(function.constants.begin(), function.constants.end(), frame.memory.get());
+  std::ranges::reverse_copy(function.constants, frame.memory.get());
   frame.slots = frame.memory.get() + constants;
   thread.frames.push_back(std::move(frame));
 }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "ir/stmt.h"
+#include "support/ranges.h"
 #include "support/result.h"
 
 namespace tilewright {
@@ -45,9 +46,7 @@ struct TensorArg {
     return stride;
   }
   /// Whether the stride of a dimension leads to a second element.
-  bool uses_stride(size_t dimension) const {
-    return shape[dimension] > 1 && std::find(shape.begin(), shape.end(), 0) == shape.end();
-  }
+  bool uses_stride(size_t dimension) const { return shape[dimension] > 1 && !is_contained(shape, 0); }
 };
 struct ScalarArg {
   DataType dtype;

@@ -11,7 +11,7 @@ constexpr size_t kFilled = size_t{1} << 24;
 }  // namespace
 
 int64_t Fork::index_at(uint32_t stamp) const {
-  auto it = std::upper_bound(starts.begin(), starts.end(), stamp);
+  auto it = std::ranges::upper_bound(starts, stamp);
   return it == starts.begin() ? 0 : indices[it - starts.begin() - 1];
 }
 

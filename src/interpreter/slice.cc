@@ -200,9 +200,9 @@ class Inventory {
   SliceAccess located(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) const {
     SliceAccess access{buffer, {}};
     for (const Expr& index : indices) access.indices.push_back(substitute(index, values_));
-    const auto view = views_.find(NodeRef(buffer));
-    if (view == views_.end()) return access;
-    SliceAccess shown = view->second;
+    auto* view = find_value(views_, NodeRef(buffer));
+    if (!view) return access;
+    SliceAccess shown = *view;
     const size_t missing = shown.indices.size() - access.indices.size();
     for (size_t d = missing; d < shown.indices.size(); ++d) {
       shown.indices[d] = shown.indices[d] + cast(shown.indices[d].dtype(), access.indices[d - missing]);
@@ -244,10 +244,10 @@ class Slicer {
 
  private:
   bool reaches_demand(const Store& store) {
-    auto wanted = demand_.find(store.target.buffer);
-    if (wanted == demand_.end()) return false;
+    auto* wanted = find_value(demand_, store.target.buffer);
+    if (!wanted) return false;
     for (size_t d : indices_of(store.target.indices)) {
-      if (!bound(store.target.indices[d]).meets(wanted->second[d])) return false;
+      if (!bound(store.target.indices[d]).meets((*wanted)[d])) return false;
     }
     return true;
   }
@@ -404,11 +404,8 @@ Ref<PrimFunc> rebuild(const Ref<PrimFunc>& func, const Inventory& inventory) {
       [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
         Stmt body = r(loop->body);
         if (is_nop(body)) return body;
-        auto range = ranges.find(loop.get());
-        if (range != ranges.end()) return over_range(loop, range->second, std::move(body));
-        For copy = *loop;
-        copy.body = std::move(body);
-        return make<For>(std::move(copy), loop.span());
+        if (auto* range = find_value(ranges, loop.get())) return over_range(loop, *range, std::move(body));
+        return with_body(loop, std::move(body));
       },
       [&](const Ref<While>& loop, Rewriter& r) -> Stmt {
         Ref<While> after = r.descend(loop);

@@ -171,10 +171,10 @@ std::vector<int64_t> Machine::warp_of(const Thread& thread, int64_t& lane) {
     if (!is_thread) key.push_back(level->index);
   }
   int64_t index = 0;
-  for (size_t d = axes.size(); d-- > 0;) {
+  for (const Level* axis : reversed(axes)) {
     // A loop over threads whose threads run one after another has no neighbors.
-    if (axes[d] && axes[d]->fork->count == 0) key.push_back(axes[d]->index);
-    if (axes[d] && axes[d]->fork->count > 0) index = index * axes[d]->fork->count + axes[d]->index;
+    if (axis && axis->fork->count == 0) key.push_back(axis->index);
+    if (axis && axis->fork->count > 0) index = index * axis->fork->count + axis->index;
   }
   lane = index % kWarpLanes;
   key.push_back(index / kWarpLanes);

@@ -35,8 +35,7 @@ class CompactWriter {
  private:
   uint64_t place_of(const NodeRef& node) {
     if (!node.defined()) return 0;
-    auto known = places_.find(node.get());
-    if (known != places_.end()) return known->second;
+    if (auto* known = find_value(places_, node.get())) return *known;
     using Fn = void (*)(CompactWriter&, const NodeRef&);
     static constexpr Fn kTable[] = {
 #define X(name, sort, ...) &CompactWriter::object<name>,

@@ -89,8 +89,7 @@ class Annotations {
   }
   bool has(std::string_view key) const { return get(key).defined(); }
   void set(const std::string& key, NodeRef value) {
-    auto it = std::lower_bound(entries_.begin(), entries_.end(), key,
-                               [](const Entry& entry, const std::string& k) { return entry.first < k; });
+    auto it = std::ranges::lower_bound(entries_, key, {}, &Entry::first);
     if (it != entries_.end() && it->first == key) {
       it->second = std::move(value);
     } else {

@@ -2,6 +2,7 @@
 
 #include "ir/build.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -77,9 +78,9 @@ Fragments::Fragments(const Stmt& body) {
 }
 
 std::optional<FragmentShape> Fragments::shape_of(const NodeRef& data) const {
-  auto found = shapes_.find(data.get());
-  if (found == shapes_.end() || found->second.m <= 0 || found->second.n <= 0 || found->second.k <= 0) return {};
-  return found->second;
+  auto* found = find_value(shapes_, data.get());
+  if (!found || found->m <= 0 || found->n <= 0 || found->k <= 0) return {};
+  return *found;
 }
 
 std::optional<FragmentMemory> Fragments::memory_of(const NodeRef& pointer) {

@@ -122,6 +122,27 @@ TEST(Traverse, UnchangedSubtreesKeepTheirPointer) {
   EXPECT_TRUE(is_const_int(changed.as<Add>()->b, 2));
 }
 
+TEST(Traverse, FindsNodesByKindAndPredicate) {
+  Stmt body = add_loop(decl_buffer({i32(4)}, DataType::float_(32), "A"), 4, 1);
+  EXPECT_TRUE((has_node<While, BufferLoad>(body)));
+  EXPECT_FALSE((has_node<While, Block>(body)));
+  auto has_extent = [&](int64_t extent) {
+    return any_node(body, [&](const Ref<For>& loop) { return is_const_int(loop->extent, extent); });
+  };
+  EXPECT_TRUE(has_extent(4));
+  EXPECT_FALSE(has_extent(5));
+}
+
+TEST(Make, NodesWithOneOtherField) {
+  Ref<For> loop = add_loop(decl_buffer({i32(4)}, DataType::float_(32), "A"), 4, 1).borrow<For>();
+  Ref<For> vectorized = with_field(loop, &For::kind, ForKind::kVectorized);
+  EXPECT_EQ(vectorized->kind, ForKind::kVectorized);
+  EXPECT_EQ(vectorized->body, loop->body);
+  EXPECT_EQ(loop->kind, ForKind::kSerial);
+  EXPECT_EQ(with_body(loop, loop->body), loop);
+  EXPECT_EQ(with_body(loop, nop())->extent, loop->extent);
+}
+
 TEST(Traverse, BuffersAreReplacedConsistently) {
   Ref<Var> n = var("n");
   Ref<Buffer> a = decl_buffer({n}, DataType::float_(32), "A");

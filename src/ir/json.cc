@@ -8,6 +8,7 @@
 #include "ir/field_content.h"
 #include "ir/object_graph.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -25,8 +26,7 @@ class JsonWriter {
 
  private:
   int id(const NodeRef& node) {
-    auto it = ids_.find(node.get());
-    if (it != ids_.end()) return it->second;
+    if (auto* found = find_value(ids_, node.get())) return *found;
     using Fn = Json (*)(JsonWriter&, const NodeRef&);
     static constexpr Fn kTable[] = {
 #define X(name, sort, ...) &JsonWriter::object<name>,
@@ -106,9 +106,9 @@ class JsonReader {
 #include "ir/kinds.def"
 #undef X
     };
-    auto it = kTable.find(object.at("class").get_ref<const std::string&>());
-    if (it == kTable.end()) throw BadContent{"unknown kind of node " + object.at("class").dump()};
-    return it->second(*this, object);
+    auto* found = find_value(kTable, object.at("class").get_ref<const std::string&>());
+    if (!found) throw BadContent{"unknown kind of node " + object.at("class").dump()};
+    return (*found)(*this, object);
   }
   template <class T>
   static NodeRef object_of(JsonReader& self, const Json& object) {

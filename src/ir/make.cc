@@ -658,10 +658,7 @@ DataType check(PrimFunc& v) {
   if (ordered) return DataType::void_();
   std::unordered_map<NodeRef, size_t> position;
   for (size_t i : indices_of(v.params)) position.emplace(v.params[i], i);
-  auto rank = [&](const auto& entry) {
-    auto it = position.find(entry.first);
-    return it == position.end() ? v.params.size() : it->second;
-  };
+  auto rank = [&](const auto& entry) { return find_value_or(position, entry.first, v.params.size()); };
   std::ranges::stable_sort(v.buffer_map, [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   return DataType::void_();
 }

@@ -1,6 +1,9 @@
 // The only way to build a node.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "ir/stmt.h"
 
 namespace tilewright {
@@ -14,5 +17,19 @@ Ref<T> make(T data, SpanId span = 0);
 #define X(name, sort, ...) extern template Ref<name> make<name>(name, SpanId);
 #include "ir/kinds.def"
 #undef X
+
+/// The node with another value of one field: with_field(loop, &For::kind, ForKind::kSerial).
+template <class T, class Field>
+Ref<T> with_field(const Ref<T>& node, Field T::* field, std::type_identity_t<Field> value) {
+  T copy = *node;
+  copy.*field = std::move(value);
+  return make<T>(std::move(copy), node.span());
+}
+
+/// The node with another body; itself with the body that it has.
+template <class T>
+Ref<T> with_body(const Ref<T>& node, Stmt body) {
+  return body == node->body ? node : with_field(node, &T::body, std::move(body));
+}
 
 }  // namespace tilewright

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -129,7 +130,7 @@ class GraphWriter {
   /// Returns the number of the node, 0 for null. Throws BadGraph for nodes that index maps do not use.
   size_t add(const NodeRef& node) {
     if (!node.defined()) return 0;
-    if (auto it = numbers_.find(node); it != numbers_.end()) return it->second;
+    if (auto* found = find_value(numbers_, node)) return *found;
     if (++depth_ > kMaxDepth) throw BadGraph{"too deep"};
     const size_t number = numbers_[node] = nodes_.size();
     nodes_.emplace_back();  // a node precedes its children

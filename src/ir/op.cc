@@ -7,6 +7,7 @@
 
 #include "ir/make.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -79,8 +80,7 @@ const IntrinsicRow& intrinsic_row(Intrinsic intrinsic) { return kIntrinsicRows[s
 
 Intrinsic find_intrinsic(std::string_view name) {
   if (name.starts_with("tir.")) name.remove_prefix(4);
-  auto it = op_table().by_name.find(name);
-  return it == op_table().by_name.end() ? Intrinsic::kUnknown : it->second;
+  return find_value_or(op_table().by_name, name, Intrinsic::kUnknown);
 }
 
 std::string IntrinsicRow::wrong_count(size_t count) const {
@@ -88,8 +88,7 @@ std::string IntrinsicRow::wrong_count(size_t count) const {
 }
 
 Intrinsic named_by(const Call& call) {
-  auto it = op_table().by_node.find(call.op.get());
-  if (it != op_table().by_node.end()) return it->second;
+  if (auto* found = find_value(op_table().by_node, call.op.get())) return *found;
   const Op* op = call.op.as<Op>();
   return op ? find_intrinsic(op->name) : Intrinsic::kUnknown;
 }

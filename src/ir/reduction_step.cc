@@ -23,12 +23,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 bool has_infinity(DataType type) { return type.is_float() && std::isinf(round_float(type.element(), kInfinity)); }
 
 bool loads_from(const Expr& e, const Ref<Var>& data) {
-  bool found = false;
-  visit(e, [&](const Ref<BufferLoad>& load, Visitor& v) {
-    found |= load->buffer->data == data;
-    v.descend(load);
-  });
-  return found;
+  return any_node(e, [&](const Ref<BufferLoad>& load) { return load->buffer->data == data; });
 }
 
 }  // namespace
@@ -38,8 +33,7 @@ std::optional<ReductionStep> ReductionStep::of(const BufferStore& store) {
   auto is_element = [&](const Expr& e) {
     const BufferLoad* load = e.as<BufferLoad>();
     return load && load->buffer == store.buffer && !load->predicate.defined() &&
-           std::equal(load->indices.begin(), load->indices.end(), store.indices.begin(), store.indices.end(),
-                      same_expr);
+           same_exprs(load->indices, store.indices);
   };
   const Expr& value = store.value;
   auto beside = [&](Intrinsic bits, const Expr& a, const Expr& b) -> std::optional<ReductionStep> {

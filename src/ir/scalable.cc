@@ -12,9 +12,7 @@ bool is_vscale(const Call& call) { return intrinsic_of(call) == Intrinsic::k_vsc
 }  // namespace
 
 bool uses_vscale(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Ref<Call>& call) { found |= is_vscale(*call); });
-  return found;
+  return any_node(e, [](const Ref<Call>& call) { return is_vscale(*call); });
 }
 
 Expr with_vscale(const Expr& e, int vscale) {

@@ -139,14 +139,14 @@ std::optional<SparseFault> fault_of(const SparseIteration& iteration, const std:
   std::vector<Ref<Axis>> available = around;
   for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
     const Ref<Axis>& parent = iter->axis->parent;
-    if (parent.defined() && std::find(available.begin(), available.end(), parent) == available.end()) {
+    if (parent.defined() && !is_contained(available, parent)) {
       return SparseFault{"verify/axis-order",
                          "axis '" + iter->axis->name + "' of " + name + " stands below '" + parent->name +
                              "', over which nothing iterates here",
                          iter, "put '" + parent->name + "' in front of it, or iterate over it outside"};
     }
     available.push_back(iter->axis);
-    bool is_known = std::find(initialized.begin(), initialized.end(), iter) != initialized.end();
+    bool is_known = is_contained(initialized, iter);
     if (is_known || !iteration.init.defined() || !uses_var(iteration.init, iter->var)) continue;
     return SparseFault{
         "verify/axis",

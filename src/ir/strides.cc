@@ -37,15 +37,11 @@ std::vector<Expr> all_strides(const Buffer& buffer) {
 }
 
 Ref<Module> with_all_strides(const Ref<Module>& module) {
-  bool found = false;
-  visit(module, [&](const Ref<Buffer>& buffer) { found |= lacks_strides(*buffer); });
-  if (!found) return module;
+  if (!any_node(module, [](const Ref<Buffer>& buffer) { return lacks_strides(*buffer); })) return module;
   return rewrite(module, [&](const Ref<Buffer>& buffer, Rewriter& r) -> NodeRef {
     Ref<Buffer> after = r.descend(buffer);
     if (!lacks_strides(*after)) return after;
-    Buffer copy = *after;
-    copy.strides = all_strides(copy);
-    return make<Buffer>(std::move(copy), buffer.span());
+    return with_field(after, &Buffer::strides, all_strides(*after));
   });
 }
 

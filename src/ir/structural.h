@@ -6,8 +6,10 @@
 // order they were set in.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/stmt.h"
 #include "support/hash.h"
@@ -34,6 +36,9 @@ inline bool same_expr(const Expr& a, const Expr& b) {
   if (!a.defined() || !b.defined() || a.kind() != b.kind() || a.dtype() != b.dtype()) return false;
   if (const IntImm* value = a.as<IntImm>()) return value->value == b.as<IntImm>()->value;
   return structural_equal(a, b);
+}
+inline bool same_exprs(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::ranges::equal(a, b, same_expr);
 }
 /// Constants of one value, whatever their types, or the same expression.
 inline bool same_number(const Expr& a, const Expr& b) {

@@ -27,8 +27,7 @@ bool is_plain(const Expr& e, const VarMap& map) {
 /// Without a rewriter, which would do the same.
 Expr substituted_plainly(const Expr& e, const VarMap& map) {
   if (e.is<Var>()) {
-    auto it = map.find(e);
-    return it == map.end() ? e : it->second;
+    return find_value_or(map, e, e);
   }
   if (const BufferLoad* load = e.as<BufferLoad>()) {
     std::vector<Expr> indices;
@@ -57,10 +56,7 @@ H substitute_in(const H& root, const VarMap& map) {
   if constexpr (std::is_same_v<H, Expr>) {
     if (root.depth() <= kInlineDepth && is_plain(root, map)) return substituted_plainly(root, map);
   }
-  return rewrite(root, [&](const Ref<Var>& v, Rewriter&) -> Expr {
-    auto it = map.find(v);
-    return it == map.end() ? Expr(v) : it->second;
-  });
+  return rewrite(root, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(map, v, v); });
 }
 
 /// Variables and buffers that `root` defines. The data pointer of a buffer counts only if the buffer defines it.
@@ -142,21 +138,13 @@ H renew(const H& root) {
   Sizes sizes(root, defined.vars);
   for (const NodeRef& v : sizes.get()) rename(v);
   return rewrite(
-      root,
-      [&](const Ref<Var>& v, Rewriter&) -> Expr {
-        auto it = fresh.find(v);
-        return it == fresh.end() ? Expr(v) : it->second;
-      },
+      root, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(fresh, v, v); },
       [&](const Ref<Buffer>& buffer, Rewriter& r) -> NodeRef {
         Ref<Buffer> after = r.descend(buffer);
         bool needs_copy = after == buffer && defined.buffers.count(buffer);
         return needs_copy ? make<Buffer>(*buffer, buffer.span()) : after;
       },
-      [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
-        Block copy = *r.descend(block);
-        copy.id = {};
-        return make<Block>(std::move(copy), block.span());
-      });
+      [&](const Ref<Block>& block, Rewriter& r) -> Stmt { return with_field(r.descend(block), &Block::id, {}); });
 }
 
 }  // namespace
@@ -199,9 +187,7 @@ bool mentions(const NodeRef& node, const IsOne& is_one) {
     default:
       break;
   }
-  bool found = false;
-  visit(node, [&](const Ref<Var>& v) { found = found || is_one(v); });
-  return found;
+  return any_node(node, [&](const Ref<Var>& v) { return is_one(v); });
 }
 
 }  // namespace

@@ -29,6 +29,11 @@ void for_each_free_var(const NodeRef& root, const std::function<void(const Ref<V
 /// Whether the variable occurs anywhere in `root`.
 bool uses_var(const NodeRef& root, const NodeRef& variable);
 bool uses_any_var(const NodeRef& root, const std::function<bool(const Ref<Var>&)>& is_one);
+/// uses_any_var for a set or a map of variables.
+template <class Vars>
+bool uses_any_of(const NodeRef& root, const Vars& vars) {
+  return uses_any_var(root, [&](const Ref<Var>& v) { return vars.contains(v); });
+}
 
 /// Replaces buffers at all uses and definitions.
 Stmt replace_buffers(const Stmt& root, const std::unordered_map<NodeRef, Ref<Buffer>>& map);

@@ -109,9 +109,7 @@ Status check_signature(const TensorIntrin& intrin) {
 }
 
 bool calls_machine(const Stmt& body) {
-  bool found = false;
-  visit(body, [&](const Ref<Call>& call) { found |= is_machine_call(*call); });
-  return found;
+  return any_node(body, [](const Ref<Call>& call) { return is_machine_call(*call); });
 }
 
 /// The description of the intrinsic that the block stands for; null if it is none.
@@ -169,8 +167,7 @@ std::shared_ptr<const TensorIntrin> find_tensor_intrin(std::string_view name) {
   Table& t = table();
   auto known = [&]() -> Entry {
     std::shared_lock lock(t.mutex);
-    auto it = t.by_name.find(name);
-    return it == t.by_name.end() ? nullptr : it->second;
+    return find_value_or(t.by_name, name, nullptr);
   };
   static thread_local bool asking = false;  // the source looks up names, too
   Entry found = known();

@@ -2,6 +2,7 @@
 
 #include "ir/children.h"
 #include "support/diagnostic.h"
+#include "support/ranges.h"
 
 namespace tilewright {
 namespace {
@@ -127,8 +128,7 @@ void Visitor::descend(const NodeRef& node) {
 
 NodeRef Rewriter::child(const NodeRef& node, Role role) {
   if (is_shared(node)) {
-    auto it = shared_.find(node);
-    if (it != shared_.end()) return it->second;
+    if (auto* found = find_value(shared_, node)) return *found;
   }
   Role outer = std::exchange(role_, role);
   NodeRef result = dispatch_(*this, node);

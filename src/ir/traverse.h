@@ -193,6 +193,22 @@ void visit(const NodeRef& root, F&&... lambdas) {
   });
 }
 
+/// Whether one of the predicates holds for a node of the tree: any_node(body, [](const Ref<For>& loop) { ... }).
+template <class... F>
+bool any_node(const NodeRef& root, F&&... holds) {
+  bool found = false;
+  visit(root, [&](const Ref<typename detail::Signature<std::remove_cvref_t<F>>::Node>& node) {
+    found = found || holds(node);
+  }...);
+  return found;
+}
+
+/// Whether the tree has a node of one of the kinds.
+template <class... T>
+bool has_node(const NodeRef& root) {
+  return any_node(root, [](const Ref<T>&) { return true; }...);
+}
+
 /// The sort is kept: an Expr gives an Expr, a Ref<Block> gives a Ref<Block> if the lambdas keep the kind.
 template <class H, class... F>
 H rewrite(const H& root, F&&... lambdas) {

@@ -504,9 +504,9 @@ std::optional<int64_t> known_elements(const Buffer& buffer) {
 
 void Verifier::pass_memory(const NodeRef& argument, const Buffer& wanted, const std::string& callee,
                            const NodeRef& where) {
-  auto found = memory_.find(argument.get());
-  if (found == memory_.end()) return;
-  const Buffer& given = *found->second;
+  auto* found = find_value(memory_, argument.get());
+  if (!found) return;
+  const Buffer& given = **found;
   const std::string what =
       "the memory of " + quoted(given.name) + ", which " + quoted(callee) + " takes for " + quoted(wanted.name) + ", ";
   if (given.dtype.element() != wanted.dtype.element()) {

@@ -55,10 +55,7 @@ class IndexPromoter {
         func, TW_WITH_INT64(Add), TW_WITH_INT64(Sub), TW_WITH_INT64(Mul), TW_WITH_INT64(FloorDiv),
         TW_WITH_INT64(FloorMod), TW_WITH_INT64(Min), TW_WITH_INT64(Max), TW_WITH_INT64(EQ), TW_WITH_INT64(NE),
         TW_WITH_INT64(LT), TW_WITH_INT64(LE), TW_WITH_INT64(GT), TW_WITH_INT64(GE),
-        [&](const Ref<Var>& v, Rewriter&) -> Expr {
-          auto it = vars_.find(v);
-          return it == vars_.end() ? Expr(v) : Expr(it->second);
-        },
+        [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(vars_, v, v); },
         [&](const Ref<Range>& n, Rewriter& r) -> NodeRef { return range(wide(n->min, r), wide(n->extent, r)); },
         [&](const Ref<Ramp>& n, Rewriter& r) -> Expr {
           return make<Ramp>({wide(n->base, r), wide(n->stride, r), n->lanes}, n.span());

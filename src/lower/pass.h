@@ -65,8 +65,6 @@ inline bool fits_registers(const Allocate& allocate, const Target& target) {
 /// Sizes of arguments are not negative.
 void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer);
 
-/// The function with another body.
-Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body);
 /// The statement with its body replaced by `change(body)`.
 template <class T, class F>
 Stmt around_changed(const Ref<T>& s, F&& change) {

@@ -106,13 +106,6 @@ constexpr bool is_handled(Sort sort, Kind kind) { return sort != Sort::kFunc || 
 
 }  // namespace
 
-Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body) {
-  if (body == func->body) return func;
-  PrimFunc copy = *func;
-  copy.body = std::move(body);
-  return make<PrimFunc>(std::move(copy), func.span());
-}
-
 void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer) {
   for (const auto& [param, buffer] : func.buffer_map) {
     for (const Expr& extent : buffer->shape) {

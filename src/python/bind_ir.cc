@@ -10,6 +10,7 @@
 #include "python/fields.h"
 #include "python/module.h"
 #include "python/operand.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 
@@ -294,7 +295,7 @@ void post_order_visit_python(const NodeRef& root, nb::callable fn) {
     if (!seen.insert(node).second) continue;
     std::vector<NodeRef> children = children_of(node);
     stack.emplace_back(std::move(node), true);
-    for (auto it = children.rbegin(); it != children.rend(); ++it) stack.emplace_back(std::move(*it), false);
+    for (NodeRef& child : reversed(children)) stack.emplace_back(std::move(child), false);
   }
 }
 
@@ -316,7 +317,7 @@ struct PythonRewrite {
   NodeRef operator()(const NodeRef& node) {
     bool buffer = node.is<Buffer>();
     if (buffer) {
-      if (auto it = buffers.find(node); it != buffers.end()) return it->second;
+      if (auto* found = find_value(buffers, node)) return *found;
     }
     NodeRef after = detail::map_children(
         node, [](void* self, const NodeRef& child, Role) { return (*static_cast<PythonRewrite*>(self))(child); }, this);

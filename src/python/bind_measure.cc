@@ -9,6 +9,7 @@
 #include "python/process_exit.h"
 #include "python/search_components.h"
 #include "search/measure/candidate.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 
@@ -61,8 +62,8 @@ Result<std::string> judge_in_python(const nb::callable& judge, Arguments& argume
     }
     auto [extent, rounding] = nb::cast<std::pair<std::string, std::map<std::string, double>>>(judge(outputs));
     for (size_t i = 0; i < arguments.specs().size(); ++i) {
-      if (auto more = rounding.find(arguments.specs()[i].name); more != rounding.end()) {
-        arguments.loosen(i, more->second);
+      if (auto* more = find_value(rounding, arguments.specs()[i].name)) {
+        arguments.loosen(i, *more);
       }
     }
     return std::move(extent);

@@ -162,13 +162,8 @@ void bind_node_methods() {
   add_attr_methods<PrimFunc>();
   add_attr_methods<Module>();
   add_method<PrimFunc>(
-      "with_body",
-      [](const Ref<PrimFunc>& self, const Stmt& body) {
-        PrimFunc copy = *self;
-        copy.body = body;
-        return make<PrimFunc>(std::move(copy), self.span());
-      },
-      "new_body"_a, "A copy with another body.");
+      "with_body", [](const Ref<PrimFunc>& self, const Stmt& body) { return with_body(self, body); }, "new_body"_a,
+      "A copy with another body.");
   add_method<Module>(
       "__getitem__",
       [](const Ref<Module>& self, nb::handle key) {

@@ -16,6 +16,7 @@
 #include "search/rules/multi_level_tiling_with_intrin.h"
 #include "search/rules/parallelize_vectorize_unroll.h"
 #include "search/rules/random_compute_location.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 namespace {
@@ -89,12 +90,12 @@ std::vector<search::TensorCoreIntrins> tensor_core_intrins(const IntrinGroups& g
   std::vector<search::TensorCoreIntrins> result;
   for (const auto& group : groups) {
     for_each_field(result.emplace_back(), [&](std::string_view key, std::string& name) {
-      auto found = group.find(std::string(key));
-      if (found == group.end()) {
+      auto* found = find_value(group, std::string(key));
+      if (!found) {
         fail(argument_error("multi_level_tiling/intrin", "a group names no intrinsic for " + std::string(key),
                             "groups have init, load_a, load_b, compute and store"));
       }
-      name = found->second;
+      name = *found;
     });
   }
   return result;

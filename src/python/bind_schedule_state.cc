@@ -8,6 +8,7 @@
 #include "python/expired.h"
 #include "python/schedule_objects.h"
 #include "schedule/edit.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 
@@ -79,7 +80,7 @@ int64_t seq_index(const PySRef& self) {
   int parent = (*place.tree)[place.at].parent;
   if (parent == Tree::kNone || !place.tree->stmt(parent).is<SeqStmt>()) return -1;
   std::vector<int> siblings = place.tree->children(parent);
-  return std::find(siblings.begin(), siblings.end(), place.at) - siblings.begin();
+  return std::ranges::find(siblings, place.at) - siblings.begin();
 }
 
 PyScope scope_of(const PyState& self, const PySRef& block) {
@@ -122,11 +123,9 @@ NodeRef with_identities(const NodeRef& target, const nb::dict& blocks) {
   }
   return rewrite(target, [&](const Ref<Block>& block, Rewriter& walk) -> Stmt {
     Ref<Block> inside = walk.descend(block);
-    const auto found = identities.find(block.get());
-    if (found == identities.end()) return inside;
-    Block copy = *inside;
-    copy.id = found->second;
-    return make<Block>(std::move(copy), block.span());
+    auto* found = find_value(identities, block.get());
+    if (!found) return inside;
+    return with_field(inside, &Block::id, *found);
   });
 }
 

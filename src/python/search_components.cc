@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "search/warnings.h"
+#include "support/ranges.h"
 
 namespace tilewright::python {
 
@@ -170,8 +171,8 @@ void listen_to_warnings() {
 
 nb::object exception_behind(const Diagnostic& diagnostic) {
   if (diagnostic.rendered.empty()) return {};
-  for (auto it = remembered().rbegin(); it != remembered().rend(); ++it) {
-    if (it->text == diagnostic.rendered) return it->exception;
+  for (const Remembered& each : reversed(remembered())) {
+    if (each.text == diagnostic.rendered) return each.exception;
   }
   return {};
 }

@@ -16,10 +16,6 @@
 namespace tilewright::schedule {
 namespace {
 
-bool same_exprs(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same_expr);
-}
-
 std::vector<Ref<Range>> points(const std::vector<Expr>& indices) {
   std::vector<Ref<Range>> region;
   for (const Expr& index : indices) region.push_back(range(index, one(index.dtype())));
@@ -74,7 +70,7 @@ Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& bu
       why = "touches '" + buffer->name + "' at " + analysis::brief(index) + ", which its axes do not say";
   }
   if (why.empty()) return element;
-  return refuse(code, describe(block) + " " + why, {block.node()},
+  return refuse(code, describe(block) + " " + why, block,
                 "each instance has to touch one element, the same wherever the buffer occurs");
 }
 
@@ -98,7 +94,7 @@ Status check_inside(const Place& block, const std::vector<Expr>& indices, const 
                   "for some values of its axes, the element of '" + buffer->name + "' that " + describe(block) +
                       " touches may be out of bounds: index " + analysis::brief(indices[d]) + " of dimension " +
                       std::to_string(d) + " (extent " + analysis::brief(extent) + ")",
-                  {block.node()}, "let a block of its own write the padded buffer first");
+                  block, "let a block of its own write the padded buffer first");
   }
   return Ok{};
 }
@@ -184,11 +180,7 @@ std::vector<Expr> images(const Block& block, const IndexMap& map) {
   std::vector<Expr> result;
   for (const Expr& e : map.final_indices) {
     Expr image = rewrite(
-        e,
-        [&](const Ref<Var>& v, Rewriter&) -> Expr {
-          auto it = values.find(v);
-          return it == values.end() ? Expr(v) : it->second;
-        },
+        e, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(values, v, v); },
         [&](const Ref<IntImm>& number, Rewriter&) -> Expr {
           return number->dtype.is_int() ? Expr(int_imm(widest, number->value)) : Expr(number);
         });
@@ -198,7 +190,7 @@ std::vector<Expr> images(const Block& block, const IndexMap& map) {
 }
 
 Diagnostic unfit(const Place& block, const char* code, const std::string& why) {
-  return refuse(code, "the index map does not fit " + describe(block) + ": " + why, {block.node()},
+  return refuse(code, "the index map does not fit " + describe(block) + ": " + why, block,
                 "map the block's axes, all that the old indices speak of and no others, to new indices");
 }
 
@@ -264,7 +256,7 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
   const BlockRealize& realize = *tree.realize_at(block.at);
   auto loops = analysis::loops_between(tree, outside, block.at);
   if (!loops)
-    return refuse(code, describe(block) + " runs on a condition", {block.node()},
+    return refuse(code, describe(block) + " runs on a condition", block,
                   "take the copy before its loops are put under a condition");
   VarMap renamed;
   std::vector<const For*> kept, dropped;
@@ -284,7 +276,7 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
   for (const For* loop : kept) varies |= depends(loop->min) || depends(loop->extent);
   if (varies) {
     return refuse(code, "which instances of " + describe(block) + " run depends on loops that the copy does not have",
-                  {block.node()}, "take this step before the loops around the block are split or moved");
+                  block, "take this step before the loops around the block are split or moved");
   }
   Expr runs = bool_imm(true);
   arith::Analyzer analyzer;
@@ -303,7 +295,7 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
     runs = all_positive(extents, analyzer);
     if (depends(runs) || effect_of(runs) != Effect::kPure) {
       return refuse(code, "whether " + describe(block) + " has instances depends on loops that the copy does not have",
-                    {block.node()}, "take this step before the loops around the block are split or moved");
+                    block, "take this step before the loops around the block are split or moved");
     }
   }
   VarMap axes;

@@ -19,8 +19,7 @@ Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<
   std::string hint = "it " + what + "s: " + (names.empty() ? "nothing" : names);
   if (auto* position = std::get_if<int64_t>(&index)) {
     if (*position >= 0 && *position < count) return *position;
-    return refuse(code, describe(block) + " has no " + what + " number " + std::to_string(*position), {block.node()},
-                  hint);
+    return refuse(code, describe(block) + " has no " + what + " number " + std::to_string(*position), block, hint);
   }
   int64_t found = -1;
   for (int64_t i = 0; i < count; ++i) {
@@ -28,7 +27,7 @@ Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<
     bool same = name ? regions[i]->buffer->name == *name : regions[i]->buffer == std::get<NodeRef>(index);
     if (!same) continue;
     if (found >= 0) {
-      return refuse(code, describe(block) + " " + what + "s several buffers named '" + *name + "'", {block.node()},
+      return refuse(code, describe(block) + " " + what + "s several buffers named '" + *name + "'", block,
                     "say which one by its position");
     }
     found = i;
@@ -36,7 +35,7 @@ Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<
   if (found >= 0) return found;
   auto* name = std::get_if<std::string>(&index);
   return refuse(code, describe(block) + " " + what + "s no buffer " + (name ? "named '" + *name + "'" : "like this"),
-                {block.node()}, hint);
+                block, hint);
 }
 
 Result<std::pair<bool, int64_t>> touched_position(const TouchedBuffer& buffer, const Place& block,
@@ -56,8 +55,8 @@ Result<CachedAccess> cached_access(const State& state, BlockRV name, bool is_rea
   TW_TRY(block, state.find(name));
   const int scope = (*block.tree)[block.at].scope;
   if (scope == Tree::kNone) {
-    return refuse(codes.access, std::string("the root block is not a ") + (is_read ? "reader" : "writer"),
-                  {block.node()}, "name a block inside of it");
+    return refuse(codes.access, std::string("the root block is not a ") + (is_read ? "reader" : "writer"), block,
+                  "name a block inside of it");
   }
   const auto& regions = is_read ? block.block().reads : block.block().writes;
   TW_TRY(position, buffer_position(index, regions, block, is_read ? "read" : "write", codes.access));
@@ -89,7 +88,7 @@ Status require_one_name(const Place& block, int scope, const Ref<Buffer>& buffer
   if (!other.defined()) return Ok{};
   return refuse(code,
                 "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
-                {block.node()}, hint);
+                block, hint);
 }
 
 bool is_allocated(const Tree& tree, const Ref<Buffer>& buffer) {
@@ -280,10 +279,7 @@ Ref<Block> with_views_in(const std::string& scope, const Ref<Block>& block, cons
   });
   moved.erase(original->data);
   if (moved.empty()) return block;
-  return rewrite(block, [&](const Ref<Var>& v, Rewriter&) -> Expr {
-    auto it = moved.find(v);
-    return it == moved.end() ? v : it->second;
-  });
+  return rewrite(block, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(moved, v, v); });
 }
 /// The pointer where it is used as such: buffers stay as they are.
 Ref<Block> with_pointers(const Ref<Block>& block, const Copy& copy) {
@@ -322,7 +318,7 @@ std::optional<analysis::Obstacle> why_not_all_written(const State& state, const 
   for (int at = block, reader = place.at; at != Tree::kNone; reader = at, at = tree[at].scope) {
     const analysis::Scope& scope = analysis::Scope::of(tree, at);
     std::vector<int> writers;
-    for (int child : scope.writers(buffer)) writers.push_back(tree.block(scope.children()[child]->block->id.value));
+    for (int child : scope.writers(buffer)) writers.push_back(scope.position(tree, child));
     auto is_before = [&](int writer) { return writer <= reader || share_a_loop(tree, at, reader, writer); };
     if (any_of(writers, is_before)) {
       if (at == block) return std::nullopt;
@@ -341,9 +337,7 @@ std::optional<analysis::Obstacle> why_not_all_written(const State& state, const 
 
 Ref<Block> with_axes_of(const Ref<Block>& before, const Ref<Block>& changed) {
   if (changed->iter_vars == before->iter_vars) return changed;
-  Block result = *changed;
-  result.iter_vars = before->iter_vars;
-  return make<Block>(std::move(result), changed.span());
+  return with_field(changed, &Block::iter_vars, before->iter_vars);
 }
 
 Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool writes) {
@@ -373,9 +367,8 @@ Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool
       // Data in shapes are read where the buffer is declared, perhaps outside: another shape would be another buffer.
       [](const Ref<Buffer>& old, Rewriter&) -> NodeRef { return old; },
       [&](const Ref<MatchBufferRegion>& old, Rewriter& walk) -> NodeRef {
-        MatchBufferRegion moved = *walk.descend(old);
-        moved.source = region(moved.source);
-        return make<MatchBufferRegion>(std::move(moved), old.span());
+        Ref<MatchBufferRegion> inner = walk.descend(old);
+        return with_field(inner, &MatchBufferRegion::source, region(inner->source));
       },
       [&](const Ref<Prefetch>& old, Rewriter& walk) -> Stmt {
         Prefetch moved = *walk.descend(old);

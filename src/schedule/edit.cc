@@ -27,9 +27,9 @@ Stmt TreeEdit::child(int at, const Stmt& old) {
 }
 
 Stmt TreeEdit::place(int at) {
-  auto it = changes_.find(at);
-  if (it == changes_.end()) return rebuild(at);
-  const Change& change = it->second;
+  auto* found = find_value(changes_, at);
+  if (!found) return rebuild(at);
+  const Change& change = *found;
   Stmt self;
   if (change.replacement.defined()) {
     self = change.replacement;
@@ -64,8 +64,8 @@ Ref<Block> TreeEdit::rebuild_block(const Ref<Block>& block, int at) {
   if (copy.init.defined()) copy.init = child(at, copy.init);
   copy.body = child(at, copy.body);
   if (!copy.body.defined()) copy.body = nop();
-  if (auto it = changes_.find(at); it != changes_.end()) {
-    for (const auto& change : it->second.on_block) change(copy);
+  if (auto* found = find_value(changes_, at)) {
+    for (const auto& change : found->on_block) change(copy);
   }
   return make<Block>(std::move(copy), block.span());
 }
@@ -75,8 +75,8 @@ Stmt TreeEdit::rebuild(int at) {
   if (const BlockRealize* realize = tree_.realize_at(at)) {
     BlockRealize copy = *realize;
     copy.block = rebuild_block(copy.block, at);
-    if (auto it = changes_.find(at); it != changes_.end()) {
-      for (const auto& change : it->second.on_realize) change(copy);
+    if (auto* known = find_value(changes_, at)) {
+      for (const auto& change : known->on_realize) change(copy);
     }
     return make<BlockRealize>(std::move(copy), old.span());
   }
@@ -84,9 +84,7 @@ Stmt TreeEdit::rebuild(int at) {
   if (const For* loop = old.as<For>()) {
     Stmt body = child(at, loop->body);
     if (!body.defined()) return {};
-    For copy = *loop;
-    copy.body = std::move(body);
-    return make<For>(std::move(copy), old.span());
+    return with_body(old.borrow<For>(), std::move(body));
   }
   if (const IfThenElse* branch = old.as<IfThenElse>()) {
     IfThenElse copy = *branch;

@@ -26,7 +26,7 @@ Status require_known_once(const Place& place, const char* code) {
 Result<Assignment> assignment_in(const Place& place, const BufferStore* store, const char* code) {
   const Block& block = place.block();
   if ((*place.tree)[place.at].scope == analysis::Tree::kNone) {
-    return refuse(code, describe(place) + " is the root block, which stands in no other", {place.node()},
+    return refuse(code, describe(place) + " is the root block, which stands in no other", place,
                   "name one of the blocks inside");
   }
   const auto& facts = analysis::BlockFacts::of(place.tree->block_ref(place.at));
@@ -40,7 +40,7 @@ Result<Assignment> assignment_in(const Place& place, const BufferStore* store, c
                     : facts.role == analysis::BlockRole::kUpdate    ? "it updates elements that have a value before"
                     : plain                                         ? "it stores a vector"
                                                                     : "its body is more than one store";
-  return refuse(code, describe(place) + " is not one plain assignment: " + why, {place.node()},
+  return refuse(code, describe(place) + " is not one plain assignment: " + why, place,
                 "blocks whose body is one store of a scalar, without T.init(), can be inlined");
 }
 
@@ -147,7 +147,7 @@ std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block)
   }
   for (const Ref<BufferRegion>& read : reads) {
     for (int child : scope.writers(read->buffer)) {
-      int writer = tree.block(scope.children()[child]->block->id.value);
+      int writer = scope.position(tree, child);
       int both[] = {writer, block};
       int around = tree.common_ancestor(both);
       if (writer >= block || tree[around].is_loop || !tree.loops_above(around).empty()) return obstacle;

@@ -19,12 +19,7 @@ Expr at_indices(const IndexMap& map, const Expr& e, const std::vector<Expr>& ind
 }
 
 bool loads(const NodeRef& root, const Ref<Buffer>& buffer) {
-  bool found = false;
-  visit(root, [&](const Ref<BufferLoad>& load, Visitor& walk) {
-    found |= load->buffer == buffer;
-    walk.descend(load);
-  });
-  return found;
+  return any_node(root, [&](const Ref<BufferLoad>& load) { return load->buffer == buffer; });
 }
 
 /// Loops over all elements of the new buffer.
@@ -277,11 +272,7 @@ class RowMajorNest {
   Stmt inside(const Stmt& stmt, const VarMap& values, const std::vector<Expr>& here) const {
     Expr padding = layout_.padding_at(here), pad_value = layout_.value_at(here);
     return rewrite(
-        stmt,
-        [&](const Ref<Var>& v, Rewriter&) -> Expr {
-          auto it = values.find(v);
-          return it == values.end() ? Expr(v) : it->second;
-        },
+        stmt, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(values, v, v); },
         [&](const Ref<BufferLoad>& read, Rewriter& walk) -> Expr {
           if (read->buffer == layout_.before) return load(layout_.after, here);
           BufferLoad result = *walk.descend(read);

@@ -14,6 +14,10 @@ Diagnostic refuse(std::string code, std::string message, std::initializer_list<N
   return d;
 }
 
+Diagnostic refuse(std::string code, std::string message, const Place& place, std::string hint) {
+  return refuse(std::move(code), std::move(message), {place.node()}, std::move(hint));
+}
+
 Diagnostic refuse(std::string code, const analysis::Obstacle& obstacle, std::string hint) {
   Diagnostic d = schedule_error(std::move(code), obstacle.why, std::move(hint));
   for (const NodeRef& node : obstacle.nodes) d.nodes.push_back(keep(node));
@@ -40,19 +44,19 @@ Status require_plain_loop(const Place& place, const char* code) {
   const For& loop = place.loop();
   if (loop.kind != ForKind::kSerial) {
     static constexpr const char* kNames[] = {"serial", "parallel", "vectorized", "unrolled", "thread-bound"};
-    return refuse(code, describe(place) + " is already " + kNames[static_cast<int>(loop.kind)], {place.node()},
+    return refuse(code, describe(place) + " is already " + kNames[static_cast<int>(loop.kind)], place,
                   "change the loop structure first, then say who runs the iterations");
   }
   if (!loop.annotations.empty()) {
-    return refuse(code, describe(place) + " has the annotation '" + loop.annotations.entries()[0].first + "'",
-                  {place.node()}, "a new loop cannot take it over; annotate afterwards, or unannotate first");
+    return refuse(code, describe(place) + " has the annotation '" + loop.annotations.entries()[0].first + "'", place,
+                  "a new loop cannot take it over; annotate afterwards, or unannotate first");
   }
   return Ok{};
 }
 
 Status require_zero_start(const Place& place, const char* code) {
   if (is_const_int(place.loop().min, 0)) return Ok{};
-  return refuse(code, describe(place) + " starts at " + brief(place.loop().min) + ", not at 0", {place.node()},
+  return refuse(code, describe(place) + " starts at " + brief(place.loop().min) + ", not at 0", place,
                 "write the loop from 0, and add its start to the indices");
 }
 
@@ -74,7 +78,7 @@ Status require_memory_scope(const std::string& scope, const Place& block, const 
     for (size_t at = 0; (at = tags.find(' ', at)) != std::string::npos; at += 2) tags.replace(at, 1, ", ");
     known = "; behind \"" + std::string(row->prefix) + "\" there may be " + tags;
   }
-  return refuse(code, "'" + scope + "' is not a storage scope", {block.node()},
+  return refuse(code, "'" + scope + "' is not a storage scope", block,
                 "use \"global\", \"local\" or \"shared\"" + known);
 }
 

@@ -17,6 +17,9 @@ namespace tilewright::schedule {
 [[gnu::cold]] Diagnostic refuse(std::string code, std::string message, std::initializer_list<NodeRef> nodes,
                                 std::string hint);
 
+/// A refusal about one loop or block.
+[[gnu::cold]] Diagnostic refuse(std::string code, std::string message, const Place& place, std::string hint);
+
 /// A refusal because of what an analysis found.
 [[gnu::cold]] Diagnostic refuse(std::string code, const analysis::Obstacle& obstacle, std::string hint);
 

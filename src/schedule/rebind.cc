@@ -126,10 +126,7 @@ Stmt Rebind::operator()(const Stmt& body, const Expr& condition) {
         }
         return make<BlockRealize>(std::move(copy), realize.span());
       },
-      [&](const Ref<Var>& v, Rewriter&) -> Expr {
-        auto it = map_.find(v);
-        return it == map_.end() ? Expr(v) : it->second;
-      });
+      [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(map_, v, v); });
 }
 
 }  // namespace tilewright::schedule

@@ -51,11 +51,10 @@ Status check_place(const ReductionChain& chain) {
   for (int at : chain.loops) {
     const For& loop = tree.for_at(at);
     for (const Expr& bound : {loop.min, loop.extent}) {
-      bool reads = false;
       // A sum without an init needs no proof that the loop runs; there it is enough that the bounds stay what they are.
       const bool may_read = chain.accumulates && at != chain.loop.at;
-      visit(bound, [&](const Ref<BufferLoad>& load) { reads |= !may_read || tree.touches(writes, load->buffer); });
-      if (reads) {
+      if (any_node(bound,
+                   [&](const Ref<BufferLoad>& load) { return !may_read || tree.touches(writes, load->buffer); })) {
         return refuse("rfactor/P4", "the range of " + describe_loop(loop) + " depends on data", {tree.stmt(at)},
                       "factor a loop of a constant or symbolic length");
       }

@@ -293,7 +293,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
                      bool reads, const AtCodes& codes) {
   const Tree& tree = *at.loop.tree;
   if (!find_memory_scope(storage_scope)) {
-    return refuse(codes.scope, "'" + storage_scope + "' is not a storage scope", {at.block.node()},
+    return refuse(codes.scope, "'" + storage_scope + "' is not a storage scope", at.block,
                   "use \"global\", \"local\" or \"shared\"");
   }
   TW_RETURN_IF_ERROR(check_team(at, storage_scope, codes.place));

@@ -82,13 +82,13 @@ Status check_only_writer(const Place& block, const analysis::Scope& scope, int s
       return refuse(code,
                     describe_block(*scope.children()[reader]->block) + " reads '" + name + "' before " +
                         describe(block) + " writes it",
-                    {block.node()}, "move what reads it first, or this block while they stand in loops of their own");
+                    block, "move what reads it first, or this block while they stand in loops of their own");
     }
     if (scope.writers(write->buffer).size() > 1) {
       return refuse(code,
                     "'" + name + "' is written by other blocks than " + describe(block) +
                         " as well, so that it is neither a complete block nor a reduction block of its scope",
-                    {block.node()}, "move the block before its reduction is decomposed");
+                    block, "move the block before its reduction is decomposed");
     }
   }
   return Ok{};
@@ -151,7 +151,7 @@ Status check_block_role(const Move& move) {
   if (!good) {
     std::string why = facts.why.empty() ? "it updates elements that another block has set" : facts.why;
     return refuse(move.codes.role, describe(move.block) + " is neither a complete block nor a reduction block: " + why,
-                  {move.block.node()}, "move it before its reduction is decomposed");
+                  move.block, "move it before its reduction is decomposed");
   }
   std::vector<int> loops = tree.loops_above(move.block.at);
   int from = loops.empty() ? tree[move.block.at].parent : tree[loops.front()].parent;
@@ -163,7 +163,7 @@ Status check_block_role(const Move& move) {
                   describe(move.block) +
                       " combines values in a way whose order matters, and new loops would run over " +
                       "its axes in their order",
-                  {move.block.node()}, "move the block before its loops are changed");
+                  move.block, "move the block before its loops are changed");
   }
   return Ok{};
 }
@@ -385,7 +385,7 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
 
 Result<arith::Box> known_instances(const Place& block, const char* code) {
   if (auto instances = instances_now(*block.tree, block.at)) return std::move(*instances);
-  return refuse(code, "it cannot be proved which instances of " + describe(block) + " run", {block.node()},
+  return refuse(code, "it cannot be proved which instances of " + describe(block) + " run", block,
                 "take this step before loops are changed, or let a block of its own choose what it reads");
 }
 
@@ -468,7 +468,7 @@ class Nest {
     std::vector<Expr> values;
     for (const Ref<IterVar>& axis : block->iter_vars) values.push_back(values_.at(axis->var));
     Stmt nest = make<BlockRealize>({.iter_values = values, .predicate = predicate_, .block = block}, span);
-    for (size_t i = loops_.size(); i-- > 0;) nest = loop(loops_[i].first, loops_[i].second, std::move(nest));
+    for (const auto& [v, extent] : reversed(loops_)) nest = loop(v, extent, std::move(nest));
     return nest;
   }
 
@@ -552,7 +552,7 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
     if (!chosen || !all_of(chosen->box, [](const IntSet& s) { return s.is_bounded(); })) {
       return refuse(move.codes.instances,
                     "it cannot be proved which instances of " + describe(move.block) + " run where it stands now",
-                    {move.block.node()}, "simplify the loops around it, or move it earlier in the schedule");
+                    move.block, "simplify the loops around it, or move it earlier in the schedule");
     }
     before = std::move(chosen->box);
     condition = std::move(chosen->condition);
@@ -602,7 +602,7 @@ Result<Plan> finish_move(const Move& move, const AxisSets& axes,
   if (also) TW_RETURN_IF_ERROR(also(after, moved));
   const analysis::Scope& scope = analysis::Scope::of(tree, tree[move.block.at].scope);
   for (int child : scope.consumers(scope.child(block.id.value))) {
-    int consumer = after.block(scope.children()[child]->block->id.value);
+    int consumer = scope.position(after, child);
     for (const Ref<BufferRegion>& write : block.writes) {
       if (auto obstacle = analysis::why_not_covered(after, moved, consumer, write->buffer)) {
         return refuse(move.codes.results, *obstacle, kResultsMissing);

@@ -17,11 +17,6 @@
 namespace tilewright::schedule {
 namespace {
 
-bool same(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Expr& x, const Expr& y) { return structural_equal(x, y); });
-}
-
 /// Made of axes of the block, variables from outside of its loops, and buffers that it does not write.
 bool is_said_by_axes(const Place& block, const Expr& e) {
   if (effect_of(e) != Effect::kPure && effect_of(e) != Effect::kReadState) return false;
@@ -66,7 +61,7 @@ Result<SelectedElement> selected_element(const Place& block, const Ref<Buffer>& 
         access.form == analysis::Access::Form::kElement && access.named == buffer && !access.mask().defined();
     if (!plain || !indices) {
       why = "touches '" + buffer->name + "' otherwise than by loads and stores of single elements";
-    } else if (seen && !same(element.indices, *indices)) {
+    } else if (seen && !same_exprs(element.indices, *indices)) {
       why = "touches several elements of '" + buffer->name + "'";
     } else {
       const Expr guard = condition_of(block, access);
@@ -91,7 +86,7 @@ Result<SelectedElement> selected_element(const Place& block, const Ref<Buffer>& 
     }
   }
   if (why.empty()) return element;
-  return refuse(code, describe(block) + " " + why, {block.node()},
+  return refuse(code, describe(block) + " " + why, block,
                 "each instance has to touch one element, the same wherever the buffer occurs");
 }
 
@@ -119,7 +114,7 @@ Expr bound_of(const Place& block, const Expr& extent) {
 }
 
 Diagnostic unfit(const Place& block, const char* code, const std::string& why, std::string hint) {
-  return refuse(code, why + " of " + describe(block), {block.node()}, std::move(hint));
+  return refuse(code, why + " of " + describe(block), block, std::move(hint));
 }
 
 /// Positions of axes: those that are used, or what `order` says.
@@ -197,7 +192,7 @@ Result<AxisCache> selected_cache(const Place& block, const Ref<Buffer>& buffer, 
 
 bool is_said_by(const Place& block, const Expr& e, const std::vector<size_t>& axes) {
   const std::vector<size_t> used = axes_used(block.block(), {e});
-  return std::includes(axes.begin(), axes.end(), used.begin(), used.end());
+  return std::ranges::includes(axes, used);
 }
 
 Result<Expr> has_instances(const Place& block, int outside, const AxisCache& cache, const char* code) {
@@ -222,7 +217,7 @@ Result<Expr> has_instances(const Place& block, int outside, const AxisCache& cac
   const bool depends = uses_any_var(runs, [&](const Ref<Var>& v) { return is_contained(inside, v); });
   if (!depends) return runs;
   return refuse(code, "whether " + describe(block) + " has instances depends on loops that the copy does not have",
-                {block.node()}, "take this step before the loops around the block are split or moved");
+                block, "take this step before the loops around the block are split or moved");
 }
 
 }  // namespace tilewright::schedule

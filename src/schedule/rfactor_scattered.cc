@@ -205,9 +205,9 @@ class Copies {
     Stmt finish() {
       Stmt nest = make<BlockRealize>(
           {.iter_values = std::move(values), .predicate = bool_imm(true), .block = make<Block>(std::move(block))});
-      for (size_t i = loops.size(); i-- > 0;) {
-        loops[i].body = std::move(nest);
-        nest = make<For>(std::move(loops[i]));
+      for (For& loop : reversed(loops)) {
+        loop.body = std::move(nest);
+        nest = make<For>(std::move(loop));
       }
       return nest;
     }
@@ -263,7 +263,7 @@ Status check_result_is_whole(const ReductionChain& chain, const Ref<Buffer>& res
   const int block = after.block(chain.block.block().id.value);
   const analysis::Scope& scope = analysis::Scope::of(after, after[block].scope);
   for (int writer : scope.writers(result)) {
-    const int at = after.block(scope.children()[writer]->block->id.value);
+    const int at = scope.position(after, writer);
     if (at >= block) break;
     const auto& facts = analysis::BlockFacts::of(after.block_ref(at));
     const bool sets = facts.role == analysis::BlockRole::kComplete || facts.role == analysis::BlockRole::kReduction;
@@ -273,7 +273,7 @@ Status check_result_is_whole(const ReductionChain& chain, const Ref<Buffer>& res
   const bool is_own = any_of(allocated, [&](const auto& own) { return own == result; });
   if (!is_own) return Ok{};
   return refuse("rfactor/P8", "it cannot be proved that all elements of '" + result->name + "' have a value",
-                {chain.block.node()}, "let one block set all of them first");
+                chain.block, "let one block set all of them first");
 }
 
 }  // namespace
@@ -293,7 +293,7 @@ Result<Plan> factor_scattered(const ReductionChain& chain, int64_t factor_axis) 
   const Tree& tree = *chain.block.tree;
   const ScatteredSteps steps = find_steps(tree.block_ref(chain.block.at));
   if (!steps.why_not.empty()) {
-    return refuse("rfactor/P5", describe(chain.block) + " cannot be factored: " + steps.why_not, {chain.block.node()},
+    return refuse("rfactor/P5", describe(chain.block) + " cannot be factored: " + steps.why_not, chain.block,
                   "let it only add to elements that exist, by one operation");
   }
   const auto rank = static_cast<int64_t>(steps.result->shape.size());
@@ -301,7 +301,7 @@ Result<Plan> factor_scattered(const ReductionChain& chain, int64_t factor_axis) 
     return refuse("rfactor/P6",
                   "factor_axis " + std::to_string(factor_axis) + " is not between " + std::to_string(-rank - 1) +
                       " and " + std::to_string(rank),
-                  {chain.block.node()}, "0 puts the new axis first, -1 last");
+                  chain.block, "0 puts the new axis first, -1 last");
   }
   Copies copies(chain, steps, static_cast<size_t>(factor_axis < 0 ? factor_axis + rank + 1 : factor_axis));
   const int scope_at = tree[chain.block.at].scope;

@@ -158,7 +158,7 @@ std::optional<Expr> written_in(const analysis::Tree& tree, int scope, int outsid
   bool begun = false;    // by blocks that set all that they reach
   bool perhaps = false;  // by blocks that may leave elements as they are
   for (int child : blocks.writers(buffer)) {
-    int writer = tree.block(blocks.children()[child]->block->id.value);
+    int writer = blocks.position(tree, child);
     if (writer >= end) continue;
     if (!condition) condition = bool_imm(true);
     const auto& facts = analysis::BlockFacts::of(tree.block_ref(writer));
@@ -208,7 +208,7 @@ Expr has_value(const analysis::Tree& tree, int outside, int end, const Ref<Buffe
 Diagnostic no_value(const Place& block, const Ref<Buffer>& buffer, std::string code) {
   return refuse(std::move(code),
                 "what writes '" + buffer->name + "' may have no step at all: a copy would have no value to read then",
-                {block.node()}, "decompose_reduction() sets the elements first");
+                block, "decompose_reduction() sets the elements first");
 }
 
 }  // namespace tilewright::schedule

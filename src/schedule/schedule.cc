@@ -70,9 +70,9 @@ struct Renumbering {
     bool known = true;
     instruction = with_handles(instruction, [&](HandleKind, uint32_t& number) {
       if (number < kept) return;
-      auto it = others.find(number);
-      known &= it != others.end();
-      if (it != others.end()) number = it->second;
+      auto* other = find_value(others, number);
+      known &= other != nullptr;
+      if (other) number = *other;
     });
     return known;
   }

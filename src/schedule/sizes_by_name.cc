@@ -70,10 +70,8 @@ Result<Instruction> with_sizes_by_name(const State& state, Instruction instructi
   std::vector<std::optional<Value>> given;
   for (Value& value : values) {
     if (const NodeRef* node = value.as<NodeRef>(); is_function(node)) {
-      value = {NodeRef(rewrite(node->cast<IndexMap>(), [&](const Ref<Var>& v, Rewriter&) -> Expr {
-        auto it = renamed.find(v);
-        return it == renamed.end() ? Expr(v) : it->second;
-      }))};
+      value = {NodeRef(rewrite(node->cast<IndexMap>(),
+                               [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(renamed, v, v); }))};
     }
     given.emplace_back(std::move(value));
   }

@@ -80,9 +80,8 @@ std::optional<Solved> take_apart(const Block& block, const Expr& index, arith::A
   if (!found) return std::nullopt;
   const std::vector<Scaled>& scaled = *found;
   if (scaled.empty()) return std::nullopt;
-  auto largest = std::max_element(scaled.begin(), scaled.end(), [](const Scaled& a, const Scaled& b) {
-    return std::pair(a.scale, a.axis) < std::pair(b.scale, b.axis);
-  });
+  auto largest =
+      std::ranges::max_element(scaled, {}, [](const Scaled& each) { return std::pair(each.scale, each.axis); });
   best.scale = largest->scale;
   best.axis = largest->axis;
   best.mirrored = largest->negative;

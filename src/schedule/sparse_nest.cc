@@ -60,7 +60,7 @@ Result<SparseNest> find_nest(const State& state, const std::vector<LoopRV>& vari
       return refuse(code, "'" + variable->name_hint + "' belongs to another iteration", {nest->iteration},
                     "pass variables of one iteration");
     }
-    if (std::find(nest->at.begin(), nest->at.end(), location.at[0]) != nest->at.end()) {
+    if (is_contained(nest->at, location.at[0])) {
       return refuse(code, "'" + variable->name_hint + "' is named twice", {nest->iteration}, "pass each variable once");
     }
     nest->at.push_back(location.at[0]);

@@ -179,7 +179,7 @@ void State::put_functions(std::vector<std::pair<std::string, Func>> functions) {
   std::vector<std::string> names;  // by number
   for (uint32_t i = 0; i < places_->size(); ++i) names.push_back(function_name(i));
   for (auto& [name, func] : functions) {
-    auto known = std::find(names.begin(), names.end(), name);
+    auto known = std::ranges::find(names, name);
     if (known != names.end()) {
       module.functions[(*places_)[known - names.begin()]].second = std::move(func);
     } else {
@@ -191,7 +191,7 @@ void State::put_functions(std::vector<std::pair<std::string, Func>> functions) {
   if (names.size() == places_->size()) return;
   std::vector<uint32_t> places(names.size());
   for (uint32_t at = 0; at < names.size(); ++at) {
-    places[std::find(names.begin(), names.end(), module_->functions[at].first) - names.begin()] = at;
+    places[std::ranges::find(names, module_->functions[at].first) - names.begin()] = at;
   }
   places_ = std::make_shared<const std::vector<uint32_t>>(std::move(places));
 }

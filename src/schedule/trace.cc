@@ -148,10 +148,7 @@ std::string HandleNames::invent(uint32_t number, char letter) {
   return name;
 }
 
-std::string HandleNames::of(uint32_t number) const {
-  auto it = names_.find(number);
-  return it == names_.end() ? "_" : it->second;
-}
+std::string HandleNames::of(uint32_t number) const { return find_value_or(names_, number, "_"); }
 
 std::string anonymous_python(const Instruction& instruction, size_t num_outputs) {
   return python_line(std::vector<std::string>(num_outputs, "_"), kind_info(instruction).returns,
@@ -250,11 +247,11 @@ Result<Trace> Trace::edited(const std::vector<TraceEdit>& edits) const {
   std::vector<const Step*> all = steps();
   Trace result = prefix(by_step.begin()->first);
   for (size_t i = result.size(); i < all.size(); ++i) {
-    auto edit = by_step.find(i);
-    if (edit == by_step.end()) {
+    auto* edit = find_value(by_step, i);
+    if (!edit) {
       result.append({all[i]->instruction, all[i]->outputs, nullptr, all[i]->stated});
-    } else if (edit->second->instead) {
-      result.append({*edit->second->instead, all[i]->outputs, nullptr});
+    } else if ((*edit)->instead) {
+      result.append({*(*edit)->instead, all[i]->outputs, nullptr});
     }
   }
   return result;

@@ -8,6 +8,7 @@
 #include "ir/json.h"
 #include "ir/object_graph.h"
 #include "schedule/trace.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -153,11 +154,11 @@ class Reader {
       if (const FloatImm* number = node.as<FloatImm>()) return Value{number->value};
       return Value{node};
     }
-    auto it = handles_.find(text);
-    if (it == handles_.end()) return bad("no earlier instruction gives '" + text + "'");
-    if (text[0] == 'l') return Value{LoopRV{it->second}};
-    if (text[0] == 'b') return Value{BlockRV{it->second}};
-    return Value{ExprRV{it->second}};
+    auto* found = find_value(handles_, text);
+    if (!found) return bad("no earlier instruction gives '" + text + "'");
+    if (text[0] == 'l') return Value{LoopRV{*found}};
+    if (text[0] == 'b') return Value{BlockRV{*found}};
+    return Value{ExprRV{*found}};
   }
 
   static constexpr int kMaxNesting = 64;

@@ -138,7 +138,7 @@ void IRBuilder::close(const FramePtr& frame) {
 }
 
 void IRBuilder::abandon(const FramePtr& frame) {
-  auto it = std::find(frames_.begin(), frames_.end(), frame);
+  auto it = std::ranges::find(frames_, frame);
   if (it == frames_.end()) return;
   for (auto dropped = it; dropped != frames_.end(); ++dropped) (*dropped)->state_ = Frame::State::kClosed;
   frames_.erase(it, frames_.end());

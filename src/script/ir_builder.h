@@ -34,6 +34,7 @@
 
 #include "ir/build.h"
 #include "ir/literal.h"
+#include "support/ranges.h"
 #include "support/result.h"
 
 namespace tilewright::script {
@@ -133,8 +134,8 @@ class IRBuilder {
   /// The innermost frame of type F, null when there is none.
   template <class F>
   F* find() const {
-    for (auto it = frames_.rbegin(); it != frames_.rend(); ++it) {
-      if (F* frame = dynamic_cast<F*>(it->get())) return frame;
+    for (const FramePtr& open : reversed(frames_)) {
+      if (F* frame = dynamic_cast<F*>(open.get())) return frame;
     }
     return nullptr;
   }

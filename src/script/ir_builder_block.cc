@@ -321,7 +321,7 @@ void assume_disjoint(const std::vector<Ref<Buffer>>& buffers) {
            "name all buffers that have no value in common");
   }
   for (const Ref<Buffer>& buffer : buffers) {
-    if (std::count(buffers.begin(), buffers.end(), buffer) == 1) continue;
+    if (std::ranges::count(buffers, buffer) == 1) continue;
     refuse("builder/domain", "buffer '" + buffer->name + "' is named twice", "name each buffer once");
   }
   if (block) {

@@ -238,13 +238,13 @@ Ref<Buffer> buffer_at(const Ref<Var>& data) {
     }
     return {};
   };
-  for (auto it = builder.frames().rbegin(); it != builder.frames().rend(); ++it) {
+  for (const FramePtr& frame : reversed(builder.frames())) {
     Ref<Buffer> found;
-    if (const auto* allocate = dynamic_cast<const AllocateFrame*>(it->get())) {
+    if (const auto* allocate = dynamic_cast<const AllocateFrame*>(frame.get())) {
       if (allocate->values[0].get() == data.get()) found = flat(allocate->extents, allocate->dtype);
-    } else if (const auto* block = dynamic_cast<const BlockFrame*>(it->get())) {
+    } else if (const auto* block = dynamic_cast<const BlockFrame*>(frame.get())) {
       found = of(block->alloc_buffers);
-    } else if (const auto* function = dynamic_cast<const PrimFuncFrame*>(it->get())) {
+    } else if (const auto* function = dynamic_cast<const PrimFuncFrame*>(frame.get())) {
       found = of(function->root_alloc_buffers);
       for (const auto& [param, buffer] : function->buffer_map) {
         if (!found.defined()) found = of({buffer});

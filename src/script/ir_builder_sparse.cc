@@ -116,7 +116,7 @@ Ref<Axis> flattened_axis(const std::vector<Ref<Axis>>& axes, const Expr& nnz, co
     for (const auto& [param, buffer] : sparse_function("T.sp.flatten").buffer_map) {
       if (param == offset) named = buffer;
     }
-    if (named.defined() && std::find(structure.begin(), structure.end(), named) != structure.end()) continue;
+    if (named.defined() && is_contained(structure, named)) continue;
     refuse("builder/axis", "T.sp.flatten with offsets that none of its axes has",
            "axes have their offsets already: leave them out");
   }

@@ -127,13 +127,13 @@ FramePtr one_loop(Expr start, Expr stop, ForKind kind, Annotations annotations, 
 
 void ForFrame::finish(IRBuilder& builder) {
   Stmt result = body();
-  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
+  for (const Loop& loop : reversed(loops)) {
     Ref<IterVar> binding;
-    if (loop->kind == ForKind::kThreadBinding) {
-      Ref<Var> axis = var("", loop->var.dtype());
-      binding = make<IterVar>({{}, axis, IterType::kThreadIndex, loop->thread});
+    if (loop.kind == ForKind::kThreadBinding) {
+      Ref<Var> axis = var("", loop.var.dtype());
+      binding = make<IterVar>({{}, axis, IterType::kThreadIndex, loop.thread});
     }
-    result = make<For>({loop->var, loop->min, loop->extent, loop->kind, binding, loop->annotations, result});
+    result = make<For>({loop.var, loop.min, loop.extent, loop.kind, binding, loop.annotations, result});
   }
   builder.add(std::move(result));
 }

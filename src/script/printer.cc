@@ -91,13 +91,13 @@ void Printer::push_frame() { frames_.push_back({out_.size(), indent_, {}}); }
 
 void Printer::pop_frame() {
   std::vector<Undo>& undo = frames_.back().undo;
-  for (auto it = undo.rbegin(); it != undo.rend(); ++it) {
-    if (it->before) {
-      entries_[it->node] = std::move(*it->before);
-    } else if (it->node) {
-      entries_.erase(it->node);
+  for (Undo& last : reversed(undo)) {
+    if (last.before) {
+      entries_[last.node] = std::move(*last.before);
+    } else if (last.node) {
+      entries_.erase(last.node);
     }
-    if (!it->name.empty()) names_.release(it->name);
+    if (!last.name.empty()) names_.release(last.name);
   }
   frames_.pop_back();
 }
@@ -132,29 +132,23 @@ const std::string& Printer::define_buffer(const Ref<Buffer>& buffer) {
 }
 
 const std::string& Printer::name_of(const Ref<Var>& var) {
-  auto it = entries_.find(var.get());
-  if (it == entries_.end()) {
-    if (hidden_params_.contains(var.get())) {
-      shown_params_.insert(var.get());
-      again_ = true;
-    }
-    if (launched_.contains(var.get())) {
-      env_threads_.insert(var.get());
-      again_ = true;
-    }
-    declare_free(var);
-    it = entries_.find(var.get());
+  if (auto* entry = find_value(entries_, var.get())) return entry->text;
+  if (hidden_params_.contains(var.get())) {
+    shown_params_.insert(var.get());
+    again_ = true;
   }
-  return it->second.text;
+  if (launched_.contains(var.get())) {
+    env_threads_.insert(var.get());
+    again_ = true;
+  }
+  declare_free(var);
+  return entries_.at(var.get()).text;
 }
 
 const std::string& Printer::name_of(const Ref<Buffer>& buffer) {
-  auto it = entries_.find(buffer.get());
-  if (it == entries_.end()) {
-    declare_free(buffer);
-    it = entries_.find(buffer.get());
-  }
-  return it->second.text;
+  if (auto* entry = find_value(entries_, buffer.get())) return entry->text;
+  declare_free(buffer);
+  return entries_.at(buffer.get()).text;
 }
 
 void Printer::declare_free(const Ref<Var>& var) {
@@ -187,8 +181,7 @@ int Printer::frame_of(const NodeRef& node) {
   int frame = base_frame_;
   for_each_child(node, [&](const NodeRef& child, Role) {
     visit(child, [&](const Ref<Var>& var) {
-      auto it = entries_.find(var.get());
-      if (it != entries_.end()) frame = std::max(frame, it->second.frame);
+      if (auto* entry = find_value(entries_, var.get())) frame = std::max(frame, entry->frame);
     });
   });
   return frame;

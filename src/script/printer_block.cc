@@ -40,9 +40,8 @@ bool Printer::is_remapped(const IterVar& iter_var, const Expr& binding) const {
   if (!options_.syntax_sugar || !iter_var.dom.defined()) return false;
   if (iter_var.iter_type != IterType::kDataPar && iter_var.iter_type != IterType::kCommReduce) return false;
   if (!binding.is<Var>() || iter_var.var.dtype() != binding.dtype()) return false;
-  auto it = loops_.find(binding.get());
-  return it != loops_.end() && same_expr(it->second->min, iter_var.dom->min) &&
-         same_expr(it->second->extent, iter_var.dom->extent);
+  auto* loop = find_value(loops_, binding.get());
+  return loop && same_expr((*loop)->min, iter_var.dom->min) && same_expr((*loop)->extent, iter_var.dom->extent);
 }
 
 void Printer::axis(const IterVar& iter_var, const Expr* binding) {

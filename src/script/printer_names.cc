@@ -99,9 +99,9 @@ const std::string& NameTable::take_unused(std::string_view hint, std::string_vie
 }
 
 void NameTable::release(const std::string& name) {
-  auto it = uses_.find(name);
-  if (it == uses_.end()) return;
-  Use& use = it->second;
+  auto* found = find_value(uses_, name);
+  if (!found) return;
+  Use& use = *found;
   use.in_scope = 0;
   if (use.base) use.base->next = std::min(use.base->next, use.suffix);
   use.base = nullptr;

@@ -45,7 +45,7 @@ NodeRef find_in(const NodeRef& program, const NodeRef& wanted) {
 
 /// The text of what the program does not have: the lines that begin it.
 std::string opening_of(const std::string& text) {
-  size_t end = 0, lines = 0, all = 1 + static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  size_t end = 0, lines = 0, all = 1 + static_cast<size_t>(std::ranges::count(text, '\n'));
   if (all <= kOpening + 1) return text;
   for (; lines < kOpening; ++lines) end = text.find('\n', end) + 1;
   return text.substr(0, end) + "(... " + std::to_string(all - lines) + " lines skipped ...)";

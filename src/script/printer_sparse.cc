@@ -35,13 +35,12 @@ void Printer::find_structures(const Ref<PrimFunc>& func) {
 }
 
 void Printer::structure(const Ref<Buffer>& buffer) {
-  auto it = structures_.find(buffer.get());
-  text(it == structures_.end() ? name_of(buffer) : name_of(it->second));
+  auto* param = find_value(structures_, buffer.get());
+  text(param ? name_of(*param) : name_of(buffer));
 }
 
 void Printer::axis_name(const Ref<Axis>& axis) {
-  auto it = entries_.find(axis.get());
-  if (it != entries_.end()) return text(it->second.text);
+  if (auto* found = find_value(entries_, axis.get())) return text(found->text);
   axis_call(axis);
 }
 

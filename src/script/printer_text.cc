@@ -21,7 +21,7 @@ std::string apply_insertions(const std::string& text, std::vector<Insertion>& in
   }
   result.append(text, done);
   auto shifted = [&](size_t offset, bool inclusive) {
-    auto it = std::partition_point(insertions.begin(), insertions.end(), [&](const Insertion& insertion) {
+    auto it = std::ranges::partition_point(insertions, [&](const Insertion& insertion) {
       return inclusive ? insertion.at <= offset : insertion.at < offset;
     });
     return offset + shift_before[it - insertions.begin()];
@@ -70,7 +70,7 @@ std::map<size_t, Decoration> decorate(const std::string& text, const std::vector
   std::vector<size_t> starts;
   for (std::string_view line : lines) starts.push_back(line.data() - text.data());
   for (const Mark& mark : marks) {
-    size_t line = std::upper_bound(starts.begin(), starts.end(), mark.begin) - starts.begin();
+    size_t line = std::ranges::upper_bound(starts, mark.begin) - starts.begin();
     if (line-- == 0) continue;
     if (std::string note = "# " + mark.note; !mark.note.empty()) {
       // A loop of a grid has two places on its line, and one note.

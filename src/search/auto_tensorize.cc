@@ -93,18 +93,17 @@ class Alike {
   bool match_access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Ref<Buffer>& of_desc,
                     const std::vector<Expr>& said) {
     if (buffer->dtype != of_desc->dtype) return false;
-    auto known = found_.buffers.find(buffer);
-    if (known == found_.buffers.end()) {
+    auto* known = find_value(found_.buffers, buffer);
+    if (!known) {
       if (found_.said.contains(of_desc)) return false;
       found_.buffers[buffer] = of_desc;
       found_.mine[buffer] = simplified(indices);
       found_.said[of_desc] = simplified(said);
       return true;
     }
-    if (known->second != of_desc) return false;
-    const std::vector<Expr>& before = found_.mine[buffer];
-    return std::equal(before.begin(), before.end(), indices.begin(), indices.end(),
-                      [&](const Expr& x, const Expr& y) { return analyzer_.can_prove_equal(x, y); });
+    if (*known != of_desc) return false;
+    return std::ranges::equal(found_.mine[buffer], indices,
+                              [&](const Expr& x, const Expr& y) { return analyzer_.can_prove_equal(x, y); });
   }
   std::vector<Expr> simplified(std::vector<Expr> indices) {
     for (Expr& index : indices) index = analyzer_.simplify(index);
@@ -143,7 +142,7 @@ std::optional<Joined> join(const Block& block, const Block& desc, const Alike::F
   std::vector<std::set<const NodeBase*>> targets;
   for (const Ref<IterVar>& axis : desc.iter_vars) {
     targets.push_back(moves_in(axis, found.said));
-    if (std::count(targets.begin(), targets.end(), targets.back()) > 1) return std::nullopt;
+    if (std::ranges::count(targets, targets.back()) > 1) return std::nullopt;
   }
   Joined joined;
   joined.parts.resize(desc.iter_vars.size());
@@ -156,7 +155,7 @@ std::optional<Joined> join(const Block& block, const Block& desc, const Alike::F
     for (const auto& [buffer, of_desc] : found.buffers) {
       if (mine.contains(buffer.get())) theirs.insert(of_desc.get());
     }
-    auto target = std::find(targets.begin(), targets.end(), theirs);
+    auto target = std::ranges::find(targets, theirs);
     auto at = static_cast<size_t>(target - targets.begin());
     if (target != targets.end() && desc.iter_vars[at]->iter_type == axis->iter_type) {
       joined.parts[at].push_back(axis);
@@ -190,12 +189,11 @@ Result<std::optional<LoopMapping>> loop_mapping(Schedule& schedule, BlockRV rv, 
   mapping.paddings.assign(axes.size(), 1);
   std::vector<bool> taken(loops.size(), false);
   size_t left = axes.size();
-  for (auto loop = description->loops.rbegin(); loop != description->loops.rend(); ++loop) {
-    auto size = const_int((*loop)->extent);
+  for (const Ref<For>& loop : reversed(description->loops)) {
+    auto size = const_int(loop->extent);
     std::optional<IterType> type;
     for (size_t i = 0; i < said.iter_vars.size() && !type; ++i) {
-      if (drives((*loop)->loop_var, description->realize->iter_values[i], analyzer))
-        type = said.iter_vars[i]->iter_type;
+      if (drives(loop->loop_var, description->realize->iter_values[i], analyzer)) type = said.iter_vars[i]->iter_type;
     }
     while (left > 0 && axes[left - 1]->iter_type != type) --left;
     if (!type || !size || left == 0) return std::optional<LoopMapping>();
@@ -207,7 +205,7 @@ Result<std::optional<LoopMapping>> loop_mapping(Schedule& schedule, BlockRV rv, 
     if (!extent || (*extent % *size != 0 && !allow_padding)) return std::optional<LoopMapping>();
     if (*extent % *size != 0) mapping.paddings[left - 1] = *size;
     taken[at] = true;
-    mapping.loops.push_back({rvs[at], *loop});
+    mapping.loops.push_back({rvs[at], loop});
     --left;
   }
   std::ranges::reverse(mapping.loops);

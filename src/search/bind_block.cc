@@ -48,8 +48,7 @@ LoopsAround look(const analysis::Tree& tree, int block) {
 
 Result<Factor> sample_thread_extent(Schedule& schedule, const std::vector<int64_t>& sizes, int64_t max_extent) {
   SampleCategorical sample;
-  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(sample.candidates),
-               [&](int64_t size) { return size <= max_extent; });
+  std::ranges::copy_if(sizes, std::back_inserter(sample.candidates), [&](int64_t size) { return size <= max_extent; });
   if (sample.candidates.empty()) return Factor(max_extent);
   if (sample.candidates.size() == 1) return Factor(sample.candidates[0]);
   sample.probs = equal_weights(sample.candidates.size());

@@ -16,9 +16,7 @@ constexpr std::pair<ModuleEquality, std::string_view> kEqualityNames[] = {
 
 /// Constant tensors by type and shape alone.
 Ref<Module> without_values(const Ref<Module>& module) {
-  bool any = false;
-  visit(module, [&](const Ref<AllocateConst>&) { any = true; });
-  if (!any) return module;
+  if (!has_node<AllocateConst>(module)) return module;
   return rewrite(module, [](const Ref<TensorData>& data, Rewriter&) -> NodeRef {
     return make<TensorData>({data->dtype, data->shape, std::string(data->bytes.size(), '\0')});
   });

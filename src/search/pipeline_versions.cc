@@ -11,11 +11,9 @@ namespace tilewright::search {
 namespace {
 
 bool mentions(const Stmt& stmt, const Ref<Buffer>& buffer, bool stores) {
-  bool found = false;
-  visit(
-      stmt, [&](const Ref<BufferStore>& store) { found |= stores && store->buffer->data == buffer->data; },
-      [&](const Ref<BufferLoad>& load) { found |= !stores && load->buffer->data == buffer->data; });
-  return found;
+  return any_node(
+      stmt, [&](const Ref<BufferStore>& store) { return stores && store->buffer->data == buffer->data; },
+      [&](const Ref<BufferLoad>& load) { return !stores && load->buffer->data == buffer->data; });
 }
 
 /// A statement of a pipelined loop, with the stages that its parts run in.
@@ -30,10 +28,8 @@ size_t num_parts(const Stmt& step) {
   if (const For* loop = step.as<For>()) {
     if (loop->annotations.has("software_pipeline_stage")) return 3;
   }
-  bool by_registers = false;
-  visit(step, [&](const Ref<Block>& block) {
-    by_registers |= block->annotations.has("tir.manifest_shared_memory_local_stage");
-  });
+  const bool by_registers = any_node(
+      step, [](const Ref<Block>& block) { return block->annotations.has("tir.manifest_shared_memory_local_stage"); });
   return by_registers ? 2 : 1;
 }
 

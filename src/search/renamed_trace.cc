@@ -57,13 +57,13 @@ class Renaming {
   /// Each prefix is looked up once: a name of many words has as many ways to be split as there are sets of them.
   std::optional<std::string> renamed(std::string_view name, bool is_block) {
     const std::pair key(std::string(name), is_block);
-    if (const auto known = found_.find(key); known != found_.end()) return known->second;
+    if (auto* known = find_value(found_, key)) return *known;
     return found_[key] = look_up(name, is_block);
   }
 
   std::optional<std::string> look_up(std::string_view name, bool is_block) {
     const NameMap& own = is_block ? blocks_ : buffers_;
-    if (const auto found = own.find(std::string(name)); found != own.end()) return found->second;
+    if (auto* found = find_value(own, std::string(name))) return *found;
     for (size_t end = name.rfind('_'); end != std::string_view::npos && end > 0; end = name.rfind('_', end - 1)) {
       const std::string_view ending = name.substr(end + 1);
       const bool of_block = is_block && std::ranges::find(kOfBlocks, ending) != std::end(kOfBlocks);

@@ -100,9 +100,9 @@ class AnchorReplay {
   Status apply(const Step& step) {
     bool applies = true;
     Instruction instruction = with_handles(step.instruction, [&](HandleKind, uint32_t& number) {
-      auto known = numbers_.find(number);
-      applies &= known != numbers_.end();
-      if (known != numbers_.end()) number = known->second;
+      auto* known = find_value(numbers_, number);
+      applies &= known != nullptr;
+      if (known) number = *known;
     });
     const auto* get = instruction.as<GetBlock>();
     if (!applies || (get && !has_block(get->name))) return Ok{};  // outputs of the step stay unknown
@@ -197,8 +197,8 @@ Status schedule_using_anchor_trace(Schedule& schedule, const Trace& anchor, cons
   TW_RETURN_IF_ERROR(AnchorReplay(schedule).run(anchor));
   std::vector<std::string> untouched;
   for (const auto& [name, kinds] : loop_kinds(schedule.state())) {
-    auto known = before.find(name);
-    if (name != "root" && known != before.end() && known->second == kinds) untouched.push_back(name);
+    auto* known = find_value(before, name);
+    if (name != "root" && known && *known == kinds) untouched.push_back(name);
   }
   if (untouched.size() > 1) {
     std::ranges::sort(untouched);

@@ -255,7 +255,7 @@ Expr Lowering::guard_of(const Search& search) const {
       size_t used = 0, known = 0;
       for (size_t k = outermost_; k < i; ++k) {
         const Ref<Var> counter = frames[k].counter();
-        if (!counter.defined() || !uses_any_var(extent, [&](const Ref<Var>& v) { return v == counter; })) continue;
+        if (!counter.defined() || !uses_var(extent, counter)) continue;
         ++used;
         known += is_contained(needed, k);
       }

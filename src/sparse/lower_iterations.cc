@@ -25,17 +25,11 @@ namespace {
 
 constexpr size_t kNone = static_cast<size_t>(-1);
 
-bool contains_block(const Stmt& stmt) {
-  bool found = false;
-  visit(stmt, [&](const Ref<Block>&, Visitor&) { found = true; });
-  return found;
-}
-
 /// Wraps statements that stand beside blocks in blocks without axes, so that they can be scheduled. `count` numbers
 /// them.
 Stmt in_blocks(const Stmt& stmt, const std::string& name, int& count) {
   auto block_of = [&](Stmt body) { return close({}, name + std::to_string(count++), {}, {}, std::move(body)); };
-  if (!contains_block(stmt)) return block_of(stmt);
+  if (!has_node<Block>(stmt)) return block_of(stmt);
   const SeqStmt* sequence = stmt.as<SeqStmt>();
   if (sequence) {
     std::vector<Stmt> result, plain;
@@ -43,7 +37,7 @@ Stmt in_blocks(const Stmt& stmt, const std::string& name, int& count) {
       if (!plain.empty()) result.push_back(block_of(seq(std::exchange(plain, {}))));
     };
     for (const Stmt& each : sequence->seq) {
-      if (contains_block(each)) {
+      if (has_node<Block>(each)) {
         flush();
         result.push_back(in_blocks(each, name, count));
       } else {
@@ -75,7 +69,7 @@ Stmt with_regions(const Stmt& stmt, const std::vector<BufferDomain>& known) {
       }
       const bool is_ordered = domain.order != ValueOrder::kNone && !domain.segments.defined();
       const bool is_strict = domain.order == ValueOrder::kIncreasing || domain.order == ValueOrder::kDistinct;
-      if (begins_there && is_ordered && (is_strict || contains_block(complete.body))) {
+      if (begins_there && is_ordered && (is_strict || has_node<Block>(complete.body))) {
         declare(complete.annotations, domain);
       }
     }
@@ -121,13 +115,11 @@ std::vector<Ref<SpIterVar>> with_shared_points(const SparseIteration& iteration)
   for (Ref<SpIterVar>& iter : result) {
     if (reduces(iter)) continue;
     std::vector<Ref<SpIterVar>> chain{iter};
-    for (size_t i = iteration.iter_vars.size(); i-- > 0;) {
-      if (iteration.iter_vars[i]->axis == chain.back()->axis->parent) chain.push_back(iteration.iter_vars[i]);
+    for (const Ref<SpIterVar>& outer : reversed(iteration.iter_vars)) {
+      if (outer->axis == chain.back()->axis->parent) chain.push_back(outer);
     }
     if (points_are_apart(iteration, chain)) continue;
-    SpIterVar shared = *iter;
-    shared.iter_type = IterType::kCommReduce;
-    iter = make<SpIterVar>(std::move(shared), iter.span());
+    iter = with_field(iter, &SpIterVar::iter_type, IterType::kCommReduce);
   }
   return result;
 }
@@ -309,11 +301,7 @@ template <class Node>
 Node Lowering::lower_node(const Node& node) {
   if (!node.defined() || failure) return node;
   return rewrite(
-      node,
-      [&](const Ref<Var>& v, Rewriter&) -> Expr {
-        auto value = values_.find(v);
-        return value == values_.end() ? Expr(v) : value->second;
-      },
+      node, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(values_, v, v); },
       [&](const Ref<Buffer>& buffer, Rewriter& walk) -> NodeRef {
         return buffer->axes.empty() ? NodeRef(walk.descend(buffer)) : NodeRef(array_of(buffer));
       },
@@ -408,7 +396,7 @@ Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
   auto [body, buffers] = lower_with_buffers(iteration.body);
   if (failure) return node;
   int steps = 0;
-  if (contains_block(body)) body = in_blocks(body, name + "_step", steps);
+  if (has_node<Block>(body)) body = in_blocks(body, name + "_step", steps);
   // The init runs in front of the first loop of the reduction, inside of blocks that are apart from one another.
   size_t at = kNone;
   Stmt init, init_of_block;
@@ -555,13 +543,11 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   Stmt body = lower(has_root ? root.body : func->body);
   if (failure) return func;
   int steps = 0;
-  if (contains_block(body)) body = in_blocks(body, "step", steps);
+  if (has_node<Block>(body)) body = in_blocks(body, "step", steps);
   std::vector<Stmt> all;
   const std::unordered_set<const NodeBase*>& written = written_by_function_;
   for (const Nest::ParentIndices& indices : nest_.parent_indices) {
-    bool is_used = false;
-    visit(body, [&](const Ref<BufferLoad>& load) { is_used |= load->buffer == indices.parents; });
-    if (!is_used) continue;
+    if (!any_node(body, [&](const Ref<BufferLoad>& load) { return load->buffer == indices.parents; })) continue;
     for (Ref<Axis> axis = indices.child; axis->parent.defined(); axis = axis->parent) {
       if (!axis->is_variable() || !written.contains(axis->indptr->data.get())) continue;
       fail("sparse/search", "axis '" + axis->name + "' is fused, and the function writes its indptr", func,

@@ -42,16 +42,16 @@ const Ref<Axis>& structure_of(const Ref<Axis>& axis) { return axis->attached.def
 
 Expr Nest::parent_position(const Axis& axis) const {
   if (!axis.parent.defined()) return {};
-  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
-    if (!frame->is_axis() || frame->iter->axis != axis.parent) continue;
-    return axis.attached.defined() ? frame->value : frame->position;
+  for (const Frame& frame : reversed(frames)) {
+    if (!frame.is_axis() || frame.iter->axis != axis.parent) continue;
+    return axis.attached.defined() ? frame.value : frame.position;
   }
   return {};
 }
 
 const Frame* Nest::find(const Ref<Var>& variable) const {
-  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
-    if (frame->is_axis() && frame->iter->var == variable) return &*frame;
+  for (const Frame& frame : reversed(frames)) {
+    if (frame.is_axis() && frame.iter->var == variable) return &frame;
   }
   return nullptr;
 }

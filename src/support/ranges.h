@@ -41,6 +41,38 @@ void append_range(Container& container, const Range& range) {
   container.insert(container.end(), std::begin(range), std::end(range));
 }
 
+/// See reversed.
+template <class Range>
+class ReversedRange {
+ public:
+  explicit ReversedRange(Range& range) : range_(range) {}
+  auto begin() const { return std::rbegin(range_); }
+  auto end() const { return std::rend(range_); }
+
+ private:
+  Range& range_;
+};
+
+/// The items from last to first: for (const Ref<For>& loop : reversed(loops)). The container has to outlive the loop.
+template <class Range>
+ReversedRange<Range> reversed(Range& range) {
+  return ReversedRange<Range>(range);
+}
+
+/// What a map holds for the key; nullptr without the key.
+template <class Map, class Key>
+auto* find_value(Map& map, const Key& key) {
+  auto found = map.find(key);
+  return found == map.end() ? nullptr : &found->second;
+}
+
+/// A copy of what a map holds for the key; the fallback without the key.
+template <class Map, class Key, class T>
+typename Map::mapped_type find_value_or(const Map& map, const Key& key, const T& fallback) {
+  auto found = map.find(key);
+  return found == map.end() ? typename Map::mapped_type(fallback) : found->second;
+}
+
 /// See indices_of.
 template <class Range>
 class IndexRange {

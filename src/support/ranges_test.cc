@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,25 @@ TEST(Ranges, PredicatesMayChangeItems) {
   std::vector<int> numbers{1, 2};
   EXPECT_TRUE(all_of(numbers, [](int& n) { return ++n > 0; }));
   EXPECT_EQ(numbers, (std::vector<int>{2, 3}));
+}
+
+TEST(Ranges, ValuesOfMaps) {
+  std::map<std::string, int> map{{"a", 1}};
+  ASSERT_NE(find_value(map, "a"), nullptr);
+  *find_value(map, "a") = 2;
+  EXPECT_EQ(map, (std::map<std::string, int>{{"a", 2}}));
+  EXPECT_EQ(find_value(map, "b"), nullptr);
+  EXPECT_EQ(find_value_or(map, "a", 5), 2);
+  EXPECT_EQ(find_value_or(map, "b", 5), 5);
+}
+
+TEST(Ranges, ReversedItemsAreThoseOfTheContainer) {
+  std::vector<int> numbers{1, 2, 3};
+  std::vector<int> seen;
+  for (int& n : reversed(numbers)) seen.push_back(n++);
+  EXPECT_EQ(seen, (std::vector<int>{3, 2, 1}));
+  EXPECT_EQ(numbers, (std::vector<int>{2, 3, 4}));
+  EXPECT_EQ(*find_if(reversed(std::as_const(numbers)), [](int n) { return n < 4; }), 3);
 }
 
 TEST(Ranges, IndicesFollowAContainerThatGrows) {

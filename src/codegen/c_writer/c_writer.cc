@@ -102,8 +102,7 @@ class KernelWriter {
   }
 
   std::string name_of(const Ref<Var>& v) {
-    auto found = names_.find(v);
-    if (found != names_.end()) return found->second;
+    if (auto* found = find_value(names_, v)) return *found;
     std::string base;
     for (char c : v->name_hint) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
     // No name of the languages or of their libraries ends with one underscore, and none of the writer's functions
@@ -374,8 +373,8 @@ class KernelWriter {
     }
     std::string pointer = name_of(buffer->data);
     const std::string element = storage(buffer->dtype);
-    auto held = pointers_.find(buffer->data);
-    if (held == pointers_.end() || held->second != element) {
+    auto* held = find_value(pointers_, buffer->data);
+    if (!held || *held != element) {
       pointer = fmt::format("(({}{}*){})", dialect_.address_space(scope(buffer->data)), element, pointer);
     }
     return fmt::format("{}[{}]", pointer, strip(index(indices[0])));

@@ -38,7 +38,7 @@ std::string operands(const std::string& constraint, const std::string& array, in
 /// The name of the function that executes an instruction.
 std::string function_for(const std::string& instruction) {
   std::string name = "tw_" + instruction;
-  std::replace(name.begin(), name.end(), '.', '_');
+  std::ranges::replace(name, '.', '_');
   return name;
 }
 

@@ -3,6 +3,7 @@
 #include "codegen/llvm/emitter.h"
 #include "codegen/symbols.h"
 #include "ir/atomic_operation.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -391,15 +392,15 @@ llvm::Value* FunctionEmitter::emit_extern(const Call& call) {
 }
 
 llvm::Value* FunctionEmitter::emit_module_call(const Call& call, const std::string& name) {
-  if (auto kernel = state_.kernels.find(name); kernel != state_.kernels.end()) {
-    emit_launch(call, name, *kernel->second);
+  if (auto* kernel = find_value(state_.kernels, name)) {
+    emit_launch(call, name, **kernel);
     return nullptr;
   }
-  auto it = state_.bodies.find(name);
-  if (it == state_.bodies.end()) {
+  auto* found = find_value(state_.bodies, name);
+  if (!found) {
     return unsupported(call.dtype, "the module has no function '" + name + "' to call");
   }
-  llvm::Function* callee = it->second;
+  llvm::Function* callee = *found;
   std::vector<Value*> values{ctx_};
   for (const NodeRef& arg : call.args) values.push_back(emit(Expr(arg)));
   Value* result = nullptr;

@@ -4,6 +4,7 @@
 #include "codegen/llvm/emitter.h"
 #include "codegen/tile_loads.h"
 #include "support/host_cpu.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -171,11 +172,11 @@ void FunctionEmitter::emit_entry(const Signature& signature, llvm::GlobalVariabl
   for (int slot : signature.shape_slots()) arguments.push_back(symbol(slot));
   Value* code = builder_.CreateCall(body, arguments);
   if (state_.image) code = call_device("tw_device_leave", i32, {table, tensors, data, code});
-  for (size_t i = copies.size(); i-- > 0;) {
+  for (llvm::Value* copy : reversed(copies)) {
     llvm::BasicBlock *release = new_block("release"), *after = new_block("after");
-    builder_.CreateCondBr(builder_.CreateIsNull(copies[i]), after, release);
+    builder_.CreateCondBr(builder_.CreateIsNull(copy), after, release);
     builder_.SetInsertPoint(release);
-    emit_release(copies[i]);
+    emit_release(copy);
     builder_.CreateBr(after);
     builder_.SetInsertPoint(after);
   }

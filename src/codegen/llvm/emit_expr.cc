@@ -5,6 +5,7 @@
 #include "codegen/llvm/emitter.h"
 #include "ir/numeric.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 
@@ -133,12 +134,12 @@ void FunctionEmitter::bind_size(const Ref<Var>& v, Value* value) {
 }
 
 llvm::Value* FunctionEmitter::emit_var(const Ref<Var>& v) {
-  auto it = values_.find(v);
-  if (it == values_.end()) {
+  auto* found = find_value(values_, v);
+  if (!found) {
     state_.fail(internal_error("codegen/unbound-variable", "variable '" + v->name_hint + "' is used but not defined"));
     return poison(v.dtype());
   }
-  return is_held_at_64_bits(v.dtype()) ? builder_.CreateTrunc(it->second, element_type(v.dtype())) : it->second;
+  return is_held_at_64_bits(v.dtype()) ? builder_.CreateTrunc(*found, element_type(v.dtype())) : *found;
 }
 
 // ---- operators ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include "arith/fingerprint.h"
 #include "codegen/llvm/emitter.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -56,8 +57,8 @@ llvm::Value* FunctionEmitter::emit_index(const Expr& e) {
     case Kind::kIntImm:
       return llvm::ConstantInt::get(i64, static_cast<uint64_t>(e.as<IntImm>()->value));
     case Kind::kVar: {
-      auto it = values_.find(e);
-      if (it != values_.end() && is_held_at_64_bits(type)) return it->second;
+      auto* found = find_value(values_, e);
+      if (found && is_held_at_64_bits(type)) return *found;
       break;
     }
     case Kind::kCast:

@@ -13,6 +13,7 @@
 #include "ir/strides.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -340,7 +341,7 @@ void FunctionEmitter::emit_assert(const AssertStmt& assertion) {
 
 /// Ends the current block.
 void FunctionEmitter::return_code(Value* code) {
-  for (auto it = workspaces_.rbegin(); it != workspaces_.rend(); ++it) emit_release(*it);
+  for (Value* workspace : reversed(workspaces_)) emit_release(workspace);
   builder_.CreateRet(code);
 }
 

@@ -30,6 +30,7 @@
 
 #include "codegen/llvm/shared_corrections.h"
 #include "support/interruption.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -39,8 +40,8 @@ namespace {
 void merge_few_tails() {
   constexpr unsigned kMost = 16;
   auto& options = llvm::cl::getRegisteredOptions();
-  if (auto found = options.find("tail-merge-threshold"); found != options.end()) {
-    static_cast<llvm::cl::opt<unsigned>*>(found->second)->setValue(kMost);
+  if (auto* found = find_value(options, "tail-merge-threshold")) {
+    static_cast<llvm::cl::opt<unsigned>*>(*found)->setValue(kMost);
   }
 }
 

@@ -19,6 +19,7 @@
 #include "support/deep_stack.h"
 #include "support/interruption.h"
 #include "support/raised_codes.h"
+#include "support/ranges.h"
 
 namespace tilewright::codegen {
 
@@ -140,9 +141,9 @@ class ModuleEmitter {
           return script_error("codegen/recursion", "function '" + name + "' calls itself, directly or through others",
                               "write a loop; ir.interpret runs functions that call themselves");
         }
-        auto next = calls.find(at);
-        if (next == calls.end()) continue;
-        for (const std::string& callee : next->second) {
+        auto* next = find_value(calls, at);
+        if (!next) continue;
+        for (const std::string& callee : *next) {
           if (seen.insert(callee).second) reached.push_back(callee);
         }
       }

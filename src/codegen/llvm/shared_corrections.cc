@@ -98,9 +98,7 @@ bool share_corrections(llvm::Loop& loop) {
     if (!sum.start || sum.corrections.empty()) continue;
     Alike one;
     for (llvm::BinaryOperator* correction : sum.corrections) one.terms.push_back(correction->getOperand(1));
-    auto same = [&](const Alike& other) {
-      return std::is_permutation(one.terms.begin(), one.terms.end(), other.terms.begin(), other.terms.end());
-    };
+    auto same = [&](const Alike& other) { return std::ranges::is_permutation(one.terms, other.terms); };
     auto place = llvm::find_if(groups, same);
     if (place == groups.end()) place = groups.insert(groups.end(), std::move(one));
     place->sums.push_back(std::move(sum));

@@ -35,11 +35,7 @@ PassResult inline_block_axes(const Ref<PrimFunc>& func, PassContext&) {
   VarMap values;
   std::unordered_map<NodeRef, Ref<Buffer>> renamed;
   Stmt body = rewrite(
-      func->body,
-      [&](const Ref<Var>& v, Rewriter&) -> Expr {
-        auto it = values.find(v);
-        return it == values.end() ? Expr(v) : it->second;
-      },
+      func->body, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(values, v, v); },
       [&](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
         const Block& block = *realize->block;
         std::vector<std::pair<Ref<Var>, Expr>> kept;
@@ -58,7 +54,7 @@ PassResult inline_block_axes(const Ref<PrimFunc>& func, PassContext&) {
         bare.iter_vars.clear();
         Ref<Block> inner = r.typed(make<Block>(std::move(bare), realize->block.span()));
         Stmt result = make<BlockRealize>({{}, around ? bool_imm(true) : predicate, inner}, realize.span());
-        for (size_t i = kept.size(); i-- > 0;) result = make<LetStmt>({kept[i].first, kept[i].second, result});
+        for (const auto& [axis, value] : reversed(kept)) result = make<LetStmt>({axis, value, result});
         return around ? make<IfThenElse>({predicate, result, {}}, realize.span()) : result;
       });
   return with_body(func, std::move(body));

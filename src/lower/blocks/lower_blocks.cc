@@ -22,6 +22,7 @@
 #include "lower/gpu/mma_registers.h"
 #include "lower/gpu/permuted_layout.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -49,9 +50,7 @@ PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext& context) {
   Stmt body = rewrite(given, [](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
     const Block& block = *realize->block;
     Stmt inner = r(block.body);
-    for (auto it = block.alloc_buffers.rbegin(); it != block.alloc_buffers.rend(); ++it) {
-      inner = allocate(*it, inner, {});
-    }
+    for (const Ref<Buffer>& buffer : reversed(block.alloc_buffers)) inner = allocate(buffer, inner, {});
     if (is_true(realize->predicate)) return inner;
     return make<IfThenElse>({realize->predicate, inner, {}}, realize.span());
   });

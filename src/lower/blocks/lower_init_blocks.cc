@@ -89,7 +89,7 @@ class Memory {
   }
   NodeRef of(const Ref<Var>& data) const {
     NodeRef at = data;
-    for (auto it = origin_.find(at); it != origin_.end(); it = origin_.find(at)) at = it->second;
+    while (auto* origin = find_value(origin_, at)) at = *origin;
     return at;
   }
 
@@ -141,9 +141,9 @@ class InitHoister {
         body,
         [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
           Stmt inner = r.descend(loop);
-          auto it = before_.find(loop);
-          if (it == before_.end()) return inner;
-          std::vector<Stmt> all = it->second;
+          auto* found = find_value(before_, loop);
+          if (!found) return inner;
+          std::vector<Stmt> all = *found;
           all.push_back(inner);
           return seq(std::move(all));
         },
@@ -262,9 +262,7 @@ class InitHoister {
       std::unordered_set<NodeRef> own;
       for (const Def<Buffer>& buffer : owner.alloc_buffers) own.insert(buffer->data);
       for (const Ref<MatchBufferRegion>& match : owner.match_buffers) own.insert(match->buffer->data);
-      bool found = false;
-      visit(stmt, [&](const Ref<Var>& v) { found |= own.count(v) > 0; });
-      return found;
+      return uses_any_of(stmt, own);
     };
     if (defines(block, block.init)) return false;
     for (const auto& [depth, host] : hosts_) {
@@ -331,9 +329,7 @@ class InitHoister {
   /// Whether nothing but the block writes its buffers. Their elements then hold nothing where a reduction is empty, so
   /// the init may run there, unless it reads elements that may not exist.
   bool is_only_writer(const Block& block) const {
-    bool reads = false;
-    visit(block.init, [&](const Ref<BufferLoad>&) { reads = true; });
-    if (reads) return false;
+    if (has_node<BufferLoad>(block.init)) return false;
     Memory::Set others = memory_.written(func_->body, &block);
     for (const auto& [param, buffer] : func_->buffer_map) others.insert(memory_.of(buffer->data));
     for (const Ref<Var>& param : func_->params) others.insert(memory_.of(param));
@@ -368,8 +364,8 @@ class InitHoister {
     init.body = block.init;
     init.reads = analysis::block_access_region(make<Block>(Block(init))).reads;
     Stmt body = make<BlockRealize>({values, predicate, make<Block>(std::move(init))});
-    for (auto it = loops.rbegin(); it != loops.rend(); ++it) {
-      For copy = **it;
+    for (const Ref<For>& loop : reversed(loops)) {
+      For copy = *loop;
       copy.annotations = {};
       copy.body = body;
       body = make<For>(std::move(copy));
@@ -389,9 +385,7 @@ class InitHoister {
 }  // namespace
 
 PassResult lower_init_blocks(const Ref<PrimFunc>& func, PassContext&) {
-  bool has_init = false;
-  visit(func->body, [&](const Ref<Block>& block) { has_init |= block->init.defined(); });
-  if (!has_init) return func;
+  if (!any_node(func->body, [](const Ref<Block>& block) { return block->init.defined(); })) return func;
   return with_body(func, InitHoister(func).apply(func->body));
 }
 

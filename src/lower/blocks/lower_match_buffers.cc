@@ -77,34 +77,28 @@ class Matcher {
           Block copy = *block;
           copy.match_buffers.clear();
           copy = *r.descend(make<Block>(std::move(copy), block.span()));
-          for (size_t i = kept.size(); i-- > 0;) {
-            const auto& [begin, value] = kept[i];
+          for (const auto& [begin, value] : reversed(kept)) {
             const bool changes = analysis::may_change(names_, copy.body, value);
             copy.body = changes ? make<LetStmt>({begin, value, copy.body}) : substitute(copy.body, {{begin, value}});
           }
           return make<Block>(std::move(copy), block.span());
         },
-        [&](const Ref<Var>& v, Rewriter&) -> Expr {
-          auto it = values_.find(v);
-          return it == values_.end() ? Expr(v) : it->second;
-        },
+        [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(values_, v, v); },
         [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
-          auto it = views_.find(load->buffer);
-          if (it == views_.end()) return r.descend(load);
-          return make<BufferLoad>({it->second.source, indices(it->second, load->indices, r), r(load->predicate)},
-                                  load.span());
+          auto* found = find_value(views_, load->buffer);
+          if (!found) return r.descend(load);
+          return make<BufferLoad>({found->source, indices(*found, load->indices, r), r(load->predicate)}, load.span());
         },
         [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
-          auto it = views_.find(store->buffer);
-          if (it == views_.end()) return r.descend(store);
+          auto* found = find_value(views_, store->buffer);
+          if (!found) return r.descend(store);
           return make<BufferStore>(
-              {it->second.source, r(store->value), indices(it->second, store->indices, r), r(store->predicate)},
-              store.span());
+              {found->source, r(store->value), indices(*found, store->indices, r), r(store->predicate)}, store.span());
         },
         [&](const Ref<BufferRegion>& region, Rewriter& r) -> NodeRef {
-          auto it = views_.find(region->buffer);
-          if (it == views_.end()) return r.descend(region);
-          const View& view = it->second;
+          auto* found = find_value(views_, region->buffer);
+          if (!found) return r.descend(region);
+          const View& view = *found;
           BufferRegion copy{view.source, {}};
           for (size_t d : indices_of(view.start)) {
             Ref<Range> own = d < view.skipped ? range_of(i32(1)) : r.typed(region->region[d - view.skipped]);

@@ -51,7 +51,7 @@ Stmt requests(const BufferRegion& region, bool aligned) {
   }
   Expr address = call(DataType::handle(), "tir.address_of", {load(region.buffer, std::move(indices))});
   Stmt all = make<Evaluate>({call(DataType::handle(), "tir.prefetch", {address, i32(0), i32(3), i32(1)})});
-  for (auto it = loops.rbegin(); it != loops.rend(); ++it) all = loop(it->first, it->second, std::move(all));
+  for (const auto& [v, extent] : reversed(loops)) all = loop(v, extent, std::move(all));
   return all;
 }
 

@@ -184,16 +184,16 @@ class PaddingSkipper {
     find_factors(term, factors);
     std::vector<Expr> conditions;
     for (const BufferLoad* load : factors) {
-      auto it = paddings_.find(load->buffer);
-      if (it == paddings_.end()) continue;
+      auto* found = find_value(paddings_, load->buffer);
+      if (!found) continue;
       VarMap map;
-      for (size_t d : indices_of(load->indices)) map[it->second.axes[d]] = load->indices[d];
-      for (const Expr& part : conjuncts(it->second.condition)) {
+      for (size_t d : indices_of(load->indices)) map[found->axes[d]] = load->indices[d];
+      for (const Expr& part : conjuncts(found->condition)) {
         Expr here = substitute(part, map);
         if (is_shared(realize, here)) conditions.push_back(std::move(here));
       }
     }
-    for (size_t i = conditions.size(); i-- > 0;) body = make<IfThenElse>({conditions[i], body, {}}, body.span());
+    for (const Expr& each : reversed(conditions)) body = make<IfThenElse>({each, body, {}}, body.span());
     return body;
   }
 
@@ -201,9 +201,7 @@ class PaddingSkipper {
   bool is_shared(const BlockRealize& realize, const Expr& condition) const {
     for (size_t i : indices_of(realize.iter_values)) {
       const Ref<Var>& axis = realize.block->iter_vars[i]->var;
-      bool asked = uses_any_var(condition, [&](const Ref<Var>& v) { return v == axis; });
-      if (asked && uses_any_var(realize.iter_values[i], [&](const Ref<Var>& v) { return tile_.contains(v); }))
-        return false;
+      if (uses_var(condition, axis) && uses_any_of(realize.iter_values[i], tile_)) return false;
     }
     return true;
   }
@@ -215,20 +213,15 @@ class PaddingSkipper {
 }  // namespace
 
 PassResult skip_zero_terms(const Ref<PrimFunc>& func, PassContext&) {
-  bool padding = false;
-  visit(func->body, [&](const Ref<Block>& block, Visitor& v) {
-    padding |= block->annotations.has("skip_zero_terms_of_padding");
-    v.descend(block);
-  });
+  const bool padding = any_node(
+      func->body, [](const Ref<Block>& block) { return block->annotations.has("skip_zero_terms_of_padding"); });
   const Stmt body = padding ? PaddingSkipper(paddings_of(func->body)).run(func->body) : func->body;
   return with_body(func, rewrite(body, [](const Ref<Block>& block, Rewriter& r) -> Stmt {
                      Ref<Block> inner = r.descend(block);
                      if (!inner->annotations.has("skip_zero_terms")) return inner;
                      const BufferStore* store = inner->body.as<BufferStore>();
                      if (!store) return inner;
-                     Block copy = *inner;
-                     copy.body = without_zeros(inner->body.borrow<BufferStore>());
-                     return make<Block>(std::move(copy), block.span());
+                     return with_body(inner, without_zeros(inner->body.borrow<BufferStore>()));
                    }));
 }
 

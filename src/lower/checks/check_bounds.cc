@@ -213,8 +213,7 @@ class Guard {
 
   /// inside, unless a condition in the same expression keeps the access from happening.
   static Expr where_it_happens(Expr inside, analysis::Surroundings around, bool is_value = false) {
-    for (size_t i = around.size(); i-- > 0;) {
-      const Surrounding& s = around[i];
+    for (const Surrounding& s : reversed(around)) {
       if (s.kind == Surrounding::Kind::kCondition && !is_value) inside = logical_or(logical_not(s.condition), inside);
       if (s.kind == Surrounding::Kind::kLet) inside = substitute(inside, VarMap{{s.var, s.node.as<Let>()->value}});
     }
@@ -222,9 +221,8 @@ class Guard {
   }
 
   Stmt behind(const std::vector<Check>& checks, Stmt stmt) {
-    for (size_t i = checks.size(); i-- > 0;) {
+    for (const auto& [holds, access, dimension, range, value] : reversed(checks)) {
       SpanId span = stmt.span();
-      const auto& [holds, access, dimension, range, value] = checks[i];
       if (!unproved_) unproved_ = {access + dimension + ", which is not proved to be in " + range, stmt};
       const std::string after = dimension + ", which is not in " + range;
       Expr message = string_imm(access + after);

@@ -16,6 +16,7 @@
 #include "ir/structural.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -55,10 +56,7 @@ PassResult check_first_values(const Ref<PrimFunc>& func, PassContext& context) {
     for (const Ref<Buffer>& buffer : block->alloc_buffers) allocated[buffer->data];
     walk.descend(block);
   });
-  auto writers_of = [&](const NodeRef& data) {
-    auto it = allocated.find(data);
-    return it == allocated.end() ? nullptr : &it->second;
-  };
+  auto writers_of = [&](const NodeRef& data) { return find_value(allocated, data); };
   visit(
       func->body,
       [&](const Ref<BufferStore>& store, Visitor& walk) {

@@ -14,6 +14,7 @@
 #include "ir/build.h"
 #include "lower/gpu/kernel.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 
@@ -23,8 +24,7 @@ PassResult check_sizes(const Ref<PrimFunc>& func, PassContext& context) {
   const std::vector<analysis::SizeLimit> limits =
       known == context.size_limits.end() ? analysis::size_limits(*func) : known->second;
   Stmt body = func->body;
-  for (size_t i = limits.size(); i-- > 0;) {
-    const analysis::SizeLimit& limit = limits[i];
+  for (const analysis::SizeLimit& limit : reversed(limits)) {
     Expr message = string_imm(std::string(analysis::kExtentMark) + limit.message + "\n  hint: " + limit.hint);
     body = make<AssertStmt>({limit.holds, message, body}, limit.node.span());
   }

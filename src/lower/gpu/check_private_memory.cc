@@ -169,15 +169,15 @@ class PrivateMemory {
       if (same_elements) offset = pointer.index + cast(pointer.index.dtype(), offset);
       data = pointer.buffer->data;
     }
-    auto found = memory_.find(data);
-    if (found == memory_.end()) return;
+    auto* found = find_value(memory_, data);
+    if (!found) return;
     TeamAccess access{data, {}, 1, is_write, conditions_, node};
     const int64_t stride = ramp ? const_int(ramp->stride).value_or(0) : 0;
     if (same_elements && (index.dtype().is_scalar() || stride > 0)) {
       access.offset = offset;
       access.width += stride * (index.dtype().lanes - 1);
     }
-    (is_write ? found->second.writes : found->second.reads).push_back({std::move(access), covered_});
+    (is_write ? found->writes : found->reads).push_back({std::move(access), covered_});
   }
 
   Status check(const PrivateArray& memory, const Ref<Var>& pointer) {

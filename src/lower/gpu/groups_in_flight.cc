@@ -13,9 +13,8 @@ GroupsInFlight most(GroupsInFlight a, GroupsInFlight b) {
 }
 
 bool has_groups(const Stmt& s) {
-  bool found = false;
-  visit(s, [&](const Ref<Evaluate>& step) { found |= closes_group(step->value) || is_wait_for_copies(step->value); });
-  return found;
+  return any_node(
+      s, [](const Ref<Evaluate>& step) { return closes_group(step->value) || is_wait_for_copies(step->value); });
 }
 
 }  // namespace

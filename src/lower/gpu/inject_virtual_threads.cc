@@ -115,9 +115,7 @@ class VirtualThreads {
   Ref<Buffer> grown(const Ref<Buffer>& buffer) {
     Ref<Buffer>& known = buffers_[buffer];
     if (!known.defined()) {
-      Buffer copy = *buffer;
-      copy.shape = {buffer->shape[0] * loop_->extent};
-      known = make<Buffer>(std::move(copy), buffer.span());
+      known = with_field(buffer, &Buffer::shape, {buffer->shape[0] * loop_->extent});
     }
     return known;
   }

@@ -17,9 +17,7 @@ bool is_barrier(const Stmt& s) {
 }
 
 bool has_barrier(const Stmt& s) {
-  bool found = false;
-  visit(s, [&](const Ref<Evaluate>& evaluate, Visitor&) { found |= is_barrier(evaluate); });
-  return found;
+  return any_node(s, [](const Ref<Evaluate>& evaluate) { return is_barrier(evaluate); });
 }
 
 Stmt bound_loop(const Ref<Var>& v, const Expr& extent, const std::string& tag, Stmt body, SpanId span) {
@@ -30,9 +28,7 @@ Stmt bound_loop(const Ref<Var>& v, const Expr& extent, const std::string& tag, S
 }
 
 bool uses_buffer(const NodeRef& root, const Ref<Buffer>& buffer) {
-  bool found = false;
-  visit(root, [&](const Ref<Buffer>& used) { found |= used == buffer; });
-  return found;
+  return any_node(root, [&](const Ref<Buffer>& used) { return used == buffer; });
 }
 
 KernelLoops KernelLoops::of(Stmt kernel) {
@@ -46,11 +42,7 @@ KernelLoops KernelLoops::of(Stmt kernel) {
 }
 
 Stmt KernelLoops::around(Stmt inner) const {
-  for (auto it = loops.rbegin(); it != loops.rend(); ++it) {
-    For copy = **it;
-    copy.body = std::move(inner);
-    inner = make<For>(std::move(copy), it->span());
-  }
+  for (const Ref<For>& loop : reversed(loops)) inner = with_body(loop, std::move(inner));
   return inner;
 }
 

@@ -113,9 +113,7 @@ class Copies {
 }  // namespace
 
 PassResult lower_async_copies(const Ref<PrimFunc>& func, PassContext&) {
-  bool has_steps = false;
-  visit(func->body, [&](const Ref<Evaluate>& step) { has_steps |= is_async_step(step->value); });
-  if (!has_steps) return func;
+  if (!any_node(func->body, [](const Ref<Evaluate>& step) { return is_async_step(step->value); })) return func;
   return with_body(func, Copies(*func).run(func->body));
 }
 

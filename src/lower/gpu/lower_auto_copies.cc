@@ -71,12 +71,7 @@ struct RegionCopy {
   }
 
   bool reads_scope(const std::function<bool(const std::string&)>& is_one) const {
-    bool found = false;
-    visit(store, [&](const Ref<BufferLoad>& load, Visitor& v) {
-      found |= is_one(load->buffer->scope());
-      v.descend(load);
-    });
-    return found;
+    return any_node(store, [&](const Ref<BufferLoad>& load) { return is_one(load->buffer->scope()); });
   }
 };
 
@@ -140,15 +135,15 @@ class AutoCopies {
   /// The loops over the threads that take part, x last; nothing if their number is not known.
   std::optional<std::vector<Ref<For>>> threads_for(const Ref<BlockRealize>& copy) const {
     std::vector<Ref<For>> threads;
-    for (auto it = team_.rbegin(); it != team_.rend(); ++it) {
-      const std::string& tag = it->second->thread_binding->thread_tag;
+    for (const auto& [dimension, thread] : reversed(team_)) {
+      const std::string& tag = thread->thread_binding->thread_tag;
       bool takes_part = true;
       for (const Ref<For>& loop : around_) {
         if (is_bound(*loop) && loop->thread_binding->thread_tag == tag) takes_part &= !decides(loop, copy);
       }
       if (!takes_part) continue;
-      if (!const_int(it->second->extent) || !is_const_int(it->second->min, 0)) return {};
-      threads.push_back(it->second);
+      if (!const_int(thread->extent) || !is_const_int(thread->min, 0)) return {};
+      threads.push_back(thread);
     }
     return threads;
   }
@@ -233,9 +228,7 @@ class AutoCopies {
     s = bound_loop(x, i32(kWarpLanes), "threadIdx.x", loop(half, i32(2), std::move(s)));
     s = loop(i, i32(height / 16), loop(j, i32(width / 8), std::move(s)));
     for (size_t n = copy.loops.size() - 2; n-- > 0;) {
-      For outer = *copy.loops[n];
-      outer.body = std::move(s);
-      s = make<For>(std::move(outer), copy.loops[n].span());
+      s = with_body(copy.loops[n], std::move(s));
     }
     return renew_defs(s);
   }
@@ -249,12 +242,8 @@ class AutoCopies {
 }  // namespace
 
 PassResult lower_auto_copies(const Ref<PrimFunc>& func, PassContext&) {
-  bool found = false;
-  visit(func->body, [&](const Ref<Block>& block, Visitor& v) {
-    found |= number_of(block->annotations, kAutoCopy) != 0;
-    v.descend(block);
-  });
-  if (!found) return func;
+  auto is_one = [](const Ref<Block>& block) { return number_of(block->annotations, kAutoCopy) != 0; };
+  if (!any_node(func->body, is_one)) return func;
   return with_body(func, rewrite(func->body, [](const Ref<For>& loop, Rewriter& r) -> Stmt {
                      return is_bound(*loop) ? AutoCopies(loop).run(loop) : Stmt(r.descend(loop));
                    }));

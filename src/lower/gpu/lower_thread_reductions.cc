@@ -404,11 +404,8 @@ class ThreadReductions {
     Stmt add = analysis::step_into(reducer, parts, {i32(0)}, operands);
     if (!is_true(nest.realize->predicate)) add = make<IfThenElse>({nest.realize->predicate, add, {}});
     add = opaque(block.name_hint + "_part", add, span);
-    for (auto it = nest.loops.rbegin(); it != nest.loops.rend(); ++it) {
-      if (is_bound(**it)) continue;
-      For serial = **it;
-      serial.body = add;
-      add = make<For>(std::move(serial), it->span());
+    for (const Ref<For>& loop : reversed(nest.loops)) {
+      if (!is_bound(*loop)) add = with_body(loop, add);
     }
     Stmt begin = opaque(block.name_hint + "_init", analysis::store_all(parts, starts, {i32(0)}), span);
     auto on_first_lane = [&](const std::string& what, const Stmt& s) {
@@ -486,10 +483,10 @@ class ThreadReductions {
   }
 
   static Stmt on_threads(const std::vector<Ref<For>>& threads, Stmt body) {
-    for (auto it = threads.rbegin(); it != threads.rend(); ++it) {
-      Ref<Var> v = var((*it)->loop_var->name_hint, (*it)->loop_var.dtype());
-      body = bound_loop(v, (*it)->extent, (*it)->thread_binding->thread_tag, substitute(body, {{(*it)->loop_var, v}}),
-                        it->span());
+    for (const Ref<For>& loop : reversed(threads)) {
+      Ref<Var> v = var(loop->loop_var->name_hint, loop->loop_var.dtype());
+      body = bound_loop(v, loop->extent, loop->thread_binding->thread_tag, substitute(body, {{loop->loop_var, v}}),
+                        loop.span());
     }
     return renew_defs(body);
   }

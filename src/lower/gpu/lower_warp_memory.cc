@@ -20,6 +20,7 @@
 #include "ir/warp_steps.h"
 #include "lower/gpu/kernel.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -91,10 +92,7 @@ class WarpMemory {
     memory_[allocate->buffer_var] = {allocate, pointer_var(name, allocate->dtype, "local"), size};
   }
 
-  Memory* find(const NodeRef& data) {
-    auto found = memory_.find(data);
-    return found == memory_.end() ? nullptr : &found->second;
-  }
+  Memory* find(const NodeRef& data) { return find_value(memory_, data); }
 
   /// The own registers of a vector, whose elements are neighbors among the registers, too.
   Expr own_places(Memory& memory, const Expr& place, const NodeRef& node) {
@@ -144,9 +142,7 @@ class WarpMemory {
           Ref<BufferStore> inner = r.descend(store);
           Memory* memory = find(store->buffer->data);
           if (!memory) return inner;
-          BufferStore copy = *inner;
-          copy.indices = {own_places(*memory, inner->indices[0], store)};
-          return make<BufferStore>(std::move(copy), store.span());
+          return with_field(inner, &BufferStore::indices, {own_places(*memory, inner->indices[0], store)});
         },
         [&](const Ref<Call>& call, Rewriter& r) -> Expr {
           Call copy = *r.descend(call);

@@ -9,6 +9,7 @@
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
 #include "lower/gpu/kernel.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -88,10 +89,7 @@ class MatrixRegisters {
   }
 
  private:
-  const Matrix* of(const NodeRef& data) const {
-    auto found = matrices_.find(data);
-    return found == matrices_.end() ? nullptr : &found->second;
-  }
+  const Matrix* of(const NodeRef& data) const { return find_value(matrices_, data); }
 
   void note(const Ref<Buffer>& buffer) {
     if (matrices_.contains(buffer->data)) return;

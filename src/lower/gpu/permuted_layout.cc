@@ -63,10 +63,7 @@ class Permuter {
   }
 
  private:
-  const RowLayout* of(const NodeRef& data) const {
-    auto found = layouts_.find(data);
-    return found == layouts_.end() ? nullptr : &found->second;
-  }
+  const RowLayout* of(const NodeRef& data) const { return find_value(layouts_, data); }
 
   void fail(const NodeRef& node, const std::string& name, const std::string& what) {
     if (error_) return;

@@ -106,18 +106,15 @@ class Barriers {
   }
 
   /// The memory accesses of a step on fragments, as loops; null for other statements.
-  const Stmt* loops_of(const Stmt& s) const {
-    auto found = steps_.find(s.get());
-    return found == steps_.end() ? nullptr : &found->second;
-  }
+  const Stmt* loops_of(const Stmt& s) const { return find_value(steps_, s.get()); }
 
   void add(Accesses& into, const Ref<Buffer>& buffer, const std::vector<Expr>& indices, bool is_write,
            const NodeRef& node, const std::vector<Expr>& conditions, const Expr& mask = {}, bool is_atomic = false) {
     Ref<Var> memory = buffer->data;
     Expr offset = i32(0);
-    for (auto base = bases_.find(memory); base != bases_.end(); base = bases_.find(memory)) {
-      memory = base->second.first;
-      offset = offset + base->second.second;
+    while (auto* base = find_value(bases_, memory)) {
+      memory = base->first;
+      offset = offset + base->second;
     }
     const std::string scope = scope_of(memory);
     if (!is_shared_scope(scope) && !is_global_scope(scope)) return;
@@ -157,10 +154,7 @@ class Barriers {
 
   /// Whether an index consists of loop variables and sizes. The value of a let may differ between threads and
   /// iterations.
-  bool is_known(const Expr& index) const {
-    return effect_of(index) == Effect::kPure &&
-           !uses_any_var(index, [&](const Ref<Var>& v) { return named_.contains(v); });
-  }
+  bool is_known(const Expr& index) const { return effect_of(index) == Effect::kPure && !uses_any_of(index, named_); }
 
   /// Collects all accesses in `s`; with `stops`, those up to the first barrier that all threads surely meet. Returns
   /// whether there is such a barrier.
@@ -256,9 +250,9 @@ class Barriers {
   TeamAccess at_any_time(TeamAccess access) {
     VarMap renamed;
     visit(access.offset, [&](const Ref<Var>& v) {
-      auto found = loops_.find(v.get());
-      if (found == loops_.end() || renamed.contains(v)) return;
-      For copy = *found->second;
+      auto* found = find_value(loops_, v.get());
+      if (!found || renamed.contains(v)) return;
+      For copy = **found;
       Ref<Var> any = var(v->name_hint, v.dtype());
       renamed[v] = any;
       copy.loop_var = any;

@@ -22,6 +22,7 @@
 #include "lower/gpu/kernel.h"
 #include "lower/gpu/lane.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -139,9 +140,7 @@ class Scalars {
       stores.push_back(make<BufferStore>({store->buffer, vector, store->indices, {}}, store.span()));
     }
     Stmt scalars = seq(std::move(stores));
-    for (auto it = values.rbegin(); it != values.rend(); ++it) {
-      scalars = make<LetStmt>({it->first, it->second, scalars});
-    }
+    for (const auto& [name, value] : reversed(values)) scalars = make<LetStmt>({name, value, scalars});
     all.push_back(std::move(scalars));
     return in_registers(buffers, seq(std::move(all)));
   }

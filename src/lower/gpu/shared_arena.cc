@@ -13,8 +13,7 @@ void SharedArena::allocate(const Ref<Var>& data, int64_t bytes) {
 }
 
 void SharedArena::alias(const Ref<Var>& view, const Ref<Var>& data) {
-  auto found = index_.find(data);
-  if (found != index_.end()) index_[view] = size_t{found->second};
+  if (auto* found = find_value(index_, data)) index_[view] = size_t{*found};
 }
 
 void SharedArena::alias(const LetStmt& let) {
@@ -25,8 +24,8 @@ void SharedArena::alias(const LetStmt& let) {
 }
 
 SharedTile* SharedArena::find(const Ref<Var>& data) {
-  auto found = index_.find(data);
-  return found == index_.end() ? nullptr : &tiles_[found->second];
+  auto* found = find_value(index_, data);
+  return found ? &tiles_[*found] : nullptr;
 }
 
 void SharedArena::touch(const Ref<Var>& data) {

@@ -75,14 +75,11 @@ class KernelSplitter {
     for (const Ref<For>& bound : nest.loops) axes.items.push_back(string_imm(bound->thread_binding->thread_tag));
     // Views that are declared outside, and constants.
     Stmt inner = nest.body;
-    for (auto it = declared_.rbegin(); it != declared_.rend(); ++it) {
-      if (used.contains(*it) && !inside.contains(*it)) inner = make<DeclBuffer>({*it, inner});
+    for (const Ref<Buffer>& view : reversed(declared_)) {
+      if (used.contains(view) && !inside.contains(view)) inner = make<DeclBuffer>({view, inner});
     }
-    for (auto it = constants_.rbegin(); it != constants_.rend(); ++it) {
-      if (!uses_var(inner, (*it)->buffer_var)) continue;
-      AllocateConst copy = **it;
-      copy.body = inner;
-      inner = make<AllocateConst>(std::move(copy), it->span());
+    for (const Ref<AllocateConst>& constant : reversed(constants_)) {
+      if (uses_var(inner, constant->buffer_var)) inner = with_body(constant, inner);
     }
     Stmt body = nest.around(inner);
     std::vector<Ref<Var>> free;

@@ -104,9 +104,8 @@ std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& acc
   VarMap start;
   for (const Ref<For>& loop : threads_) start[loop->loop_var] = zero(loop->loop_var.dtype());
   auto inner_loop = [&](const Ref<Var>& v) -> const For* {
-    auto found = loops_.find(v.get());
-    const bool is_inner = found != loops_.end() && !is_contained(around, NodeRef(v));
-    return is_inner ? &*found->second : nullptr;
+    auto* found = find_value(loops_, v.get());
+    return found && !is_contained(around, NodeRef(v)) ? &**found : nullptr;
   };
   visit(access.offset, [&](const Ref<Var>& v) {
     const For* loop = inner_loop(v);
@@ -119,9 +118,7 @@ std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& acc
     const auto bound = largest(loop->extent, analyzer_);
     if (!bound || *bound > kMostPoints) return std::nullopt;
     result.conditions.push_back(lt(loop->loop_var, loop->min + loop->extent));
-    For all = *loop;
-    all.extent = int_imm(loop->extent.dtype(), std::max<int64_t>(*bound, 0));
-    loop = make<For>(std::move(all), loop.span());
+    loop = with_field(loop, &For::extent, int_imm(loop->extent.dtype(), std::max<int64_t>(*bound, 0)));
   }
   int64_t count = team_;
   for (const Ref<For>& loop : result.inner) {
@@ -155,9 +152,9 @@ std::optional<TeamConflicts::Points> TeamConflicts::points(const TeamAccess& acc
   for (int64_t point = 0; point < count; ++point) {
     values.clear();
     int64_t rest = point;
-    for (auto it = loops.rbegin(); it != loops.rend(); ++it) {
-      const int64_t extent = *const_int((*it)->extent);
-      values.set((*it)->loop_var, rest % extent + const_int((*it)->min).value_or(0));
+    for (const Ref<For>& loop : reversed(loops)) {
+      const int64_t extent = *const_int(loop->extent);
+      values.set(loop->loop_var, rest % extent + const_int(loop->min).value_or(0));
       rest /= extent;
     }
     auto is_false = [&](const Expr& condition) {
@@ -258,8 +255,8 @@ bool TeamConflicts::share_bytes(const Points& a, int64_t width_a, int64_t distan
   }
   return any_of(b, [&](const auto& point) {
     for (int64_t byte = 0; byte < width_b; ++byte) {
-      auto found = owners.find(point.first + byte);
-      if (found != owners.end() && found->second != point.second) return true;
+      auto* found = find_value(owners, point.first + byte);
+      if (found && *found != point.second) return true;
     }
     return false;
   });

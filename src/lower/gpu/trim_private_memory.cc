@@ -76,10 +76,7 @@ class PrivateMemoryTrimmer {
     return none;
   }
 
-  Memory* find(const NodeRef& data) {
-    auto found = memory_.find(data);
-    return found == memory_.end() ? nullptr : &found->second;
-  }
+  Memory* find(const NodeRef& data) { return find_value(memory_, data); }
 
   /// Records an access to the `unit` elements that start at element `place * unit`.
   void note(const NodeRef& data, const Expr& place, int64_t unit) {

@@ -116,7 +116,7 @@ class Kernel {
     int64_t threads = 1;
     for (const Axis& a : axes_) {
       const bool reads = effect_of(a.extent) != Effect::kPure;
-      if (reads || uses_any_var(a.extent, [&](const Ref<Var>& v) { return defined_.contains(v); })) {
+      if (reads || uses_any_of(a.extent, defined_)) {
         fail(a.loop, "lower/launch-extent",
              a.described() + " is bound to " + a.tag() + ", and its extent " +
                  (reads ? "is read from memory" : "depends on another loop") + ": it is known only inside the kernel",
@@ -285,8 +285,8 @@ class Kernel {
 
   Stmt with_loops(Stmt body) {
     fold_grid(body);
-    for (auto it = axes_.rbegin(); it != axes_.rend(); ++it) {
-      body = bound_loop(it->v, it->extent, it->tag(), std::move(body), it->loop.span());
+    for (const Axis& axis : reversed(axes_)) {
+      body = bound_loop(axis.v, axis.extent, axis.tag(), std::move(body), axis.loop.span());
     }
     return body;
   }
@@ -307,7 +307,7 @@ class Kernel {
       folds |= analyzer_.const_int_bound(a.extent).max_value > kMostBlocksAlongYAndZ;
     }
     if (!folds) return;
-    Axis* last = *std::find_if(of_blocks.rbegin(), of_blocks.rend(), [](Axis* a) { return a != nullptr; });
+    Axis* last = *find_if(reversed(of_blocks), [](Axis* a) { return a != nullptr; });
     if (blocks > kMostBlocks) {
       return fail(last->loop, "lower/grid", "the grid of this kernel has more than 2^31 - 1 blocks",
                   "let each block do more: split the loops that are bound to blockIdx, and leave a part serial");
@@ -357,11 +357,7 @@ class MemoryOfKernels {
           in_kernel_ = true;
           Stmt kernel = r.descend(loop);
           in_kernel_ = false;
-          for (auto it = lifted_.rbegin(); it != lifted_.rend(); ++it) {
-            Allocate copy = **it;
-            copy.body = std::move(kernel);
-            kernel = make<Allocate>(std::move(copy), it->span());
-          }
+          for (const Ref<Allocate>& lifted : reversed(lifted_)) kernel = with_body(lifted, std::move(kernel));
           lifted_.clear();
           return kernel;
         },

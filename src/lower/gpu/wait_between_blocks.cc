@@ -119,9 +119,7 @@ class Waits {
     Ref<For> inner = under(uniform && serial, [&] { return r.descend(loop); });
     if (waits_ == before) return inner;
     // The next iteration may write what other threads still read.
-    For copy = *inner;
-    copy.body = seq({inner->body, barrier(loop.span())});
-    return make<For>(std::move(copy), loop.span());
+    return with_body(inner, seq({inner->body, barrier(loop.span())}));
   }
 
   Stmt sequence(const Ref<SeqStmt>& all, Rewriter& r) {

@@ -49,7 +49,7 @@ std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Ins
   // A line of numbers wider than the loop's: (int64(i) << 40) > int64(j).
   if (!analyzer.can_prove_equal(end, cast(q.dtype(), v) * *p + q)) return {};
   if (effect_of(q) != Effect::kPure) return {};  // an end of a loop that is read inside
-  if (uses_any_var(q, [&](const Ref<Var>& x) { return inside.defined.count(x) != 0; })) return {};
+  if (uses_any_of(q, inside.defined)) return {};
   return Line{*p, q};
 }
 

@@ -47,13 +47,14 @@ bool IndexVariables::note(const Ref<Var>& v, const Expr& value) {
   return true;
 }
 
+bool is_of_integers(const Expr& condition) {
+  return !has_node<FloatImm>(condition) &&
+         !uses_any_var(condition, [](const Ref<Var>& v) { return !v.dtype().is_integral(); });
+}
+
 bool IndexVariables::decides(const Expr& condition) {
   if (effect_of(condition) != Effect::kPure) return false;
-  bool integer = true;
-  visit(
-      condition, [&](const Ref<FloatImm>&) { integer = false; },
-      [&](const Ref<Var>& v) { integer &= v.dtype().is_integral(); });
-  return integer && !may_wrap(condition);
+  return is_of_integers(condition) && !may_wrap(condition);
 }
 
 bool IndexVariables::may_wrap(const Expr& e) {

@@ -13,6 +13,9 @@
 
 namespace tilewright::lower {
 
+/// Whether all variables of the condition are integers, and nothing in it is a number of another type.
+bool is_of_integers(const Expr& condition);
+
 class IndexVariables {
  public:
   /// `analyzer` knows the ranges of what is noted here.

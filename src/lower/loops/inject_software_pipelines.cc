@@ -243,10 +243,7 @@ class Injector {
                        "pass T.access_ptr of the buffer, or give the statements that use it one stage");
   }
 
-  const Versions* find(const NodeRef& data) const {
-    auto found = versions_.find(data);
-    return found == versions_.end() ? nullptr : &found->second;
-  }
+  const Versions* find(const NodeRef& data) const { return find_value(versions_, data); }
 
   // ---- times
 

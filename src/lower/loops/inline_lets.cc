@@ -17,6 +17,7 @@
 #include "ir/traverse.h"
 #include "lower/loops/index_variables.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -36,11 +37,7 @@ class LetInliner : private LoopContext {
 
   Stmt run(const Stmt& body) {
     return rewrite(
-        body,
-        [&](const Ref<Var>& v, Rewriter&) -> Expr {
-          auto it = values_.find(v);
-          return it == values_.end() ? Expr(v) : it->second;
-        },
+        body, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(values_, v, v); },
         [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
           analyzer_.bind(loop->loop_var, r(loop->min), r(loop->extent));
           variables_.enter(*loop);
@@ -68,9 +65,7 @@ class LetInliner : private LoopContext {
 }  // namespace
 
 PassResult inline_lets(const Ref<PrimFunc>& func, PassContext&) {
-  bool has_lets = false;
-  visit(func->body, [&](const Ref<LetStmt>&) { has_lets = true; });
-  if (!has_lets) return func;
+  if (!has_node<LetStmt>(func->body)) return func;
   return with_body(func, LetInliner(*func).run(func->body));
 }
 

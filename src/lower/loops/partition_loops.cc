@@ -312,9 +312,7 @@ class Partitioner : private LoopCutter {
 }  // namespace
 
 PassResult partition_loops(const Ref<PrimFunc>& func, PassContext& context) {
-  bool has_conditions = false;
-  visit(func->body, [&](const Ref<IfThenElse>&) { has_conditions = true; });
-  if (!has_conditions) return func;
+  if (!has_node<IfThenElse>(func->body)) return func;
   return with_body(func, Partitioner(*func, context.target).run(func->body));
 }
 

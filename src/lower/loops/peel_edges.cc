@@ -100,11 +100,9 @@ class Peeler : private LoopCutter {
 
   /// Whether iterations differ in the registers that they store to.
   static bool counts_registers(const For& loop) {
-    bool found = false;
-    visit(loop.body, [&](const Ref<BufferStore>& store) {
-      found = found || (is_local(*store->buffer) && uses_var(store->indices[0], loop.loop_var));
+    return any_node(loop.body, [&](const Ref<BufferStore>& store) {
+      return is_local(*store->buffer) && uses_var(store->indices[0], loop.loop_var);
     });
-    return found;
   }
 
   /// Once loops are unrolled that are to be.
@@ -267,12 +265,10 @@ class Peeler : private LoopCutter {
 };
 
 bool has_choices(const Stmt& body) {
-  bool found = false;
-  visit(
-      body, [&](const Ref<Call>& call) { found |= is_lazy(*call); }, [&](const Ref<Select>&) { found = true; },
-      [&](const Ref<Max>& e) { found |= e.dtype().is_int(); }, [&](const Ref<Min>& e) { found |= e.dtype().is_int(); },
-      [&](const Ref<FloorMod>& e) { found |= e.dtype().is_int(); });
-  return found;
+  return any_node(
+      body, [](const Ref<Call>& call) { return is_lazy(*call); }, [](const Ref<Select>&) { return true; },
+      [](const Ref<Max>& e) { return e.dtype().is_int(); }, [](const Ref<Min>& e) { return e.dtype().is_int(); },
+      [](const Ref<FloorMod>& e) { return e.dtype().is_int(); });
 }
 
 }  // namespace

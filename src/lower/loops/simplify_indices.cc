@@ -18,6 +18,7 @@
 #include "ir/traverse.h"
 #include "lower/loops/index_variables.h"
 #include "lower/passes.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -84,20 +85,10 @@ class Simplifier : private LoopContext {
     return is_data(e) && (effect_of(e) != Effect::kPure || variables_.may_wrap(e)) ? e : analyzer_.simplify(e);
   }
   /// Whether it is made of what comes from memory, whose arithmetic wraps in indices, too.
-  bool is_data(const Expr& e) const {
-    return effect_of(e) != Effect::kPure || uses_any_var(e, [&](const Ref<Var>& v) { return data_.contains(v); });
-  }
+  bool is_data(const Expr& e) const { return effect_of(e) != Effect::kPure || uses_any_of(e, data_); }
   Expr decide(const Expr& condition) {
     return variables_.decides(condition) ? analyzer_.simplify(condition) : condition;
   }
-  static bool is_integer_condition(const Expr& condition) {
-    bool integer = true;
-    visit(
-        condition, [&](const Ref<FloatImm>&) { integer = false; },
-        [&](const Ref<Var>& v) { integer &= v.dtype().is_integral(); });
-    return integer;
-  }
-
   Stmt simplify_loop(const Ref<For>& loop, Rewriter& r) {
     Expr low = index(r(loop->min)), extent = index(r(loop->extent));
     if (auto known = const_int(extent)) {
@@ -116,9 +107,7 @@ class Simplifier : private LoopContext {
       copy.body = without_outside(copy.body, copy.loop_var, outside);
     }
     Stmt result = make<For>(std::move(copy), loop.span());
-    for (auto it = outside.rbegin(); it != outside.rend(); ++it) {
-      result = make<IfThenElse>({*it, result, {}}, loop.span());
-    }
+    for (const Expr& condition : reversed(outside)) result = make<IfThenElse>({condition, result, {}}, loop.span());
     return result;
   }
 
@@ -137,7 +126,7 @@ class Simplifier : private LoopContext {
 
   /// Whether a condition can be asked where it was not: outside of a loop without iterations, or of another condition.
   static bool has_value_anywhere(const Expr& condition) {
-    bool total = effect_of(condition) == Effect::kPure && is_integer_condition(condition);
+    bool total = effect_of(condition) == Effect::kPure && is_of_integers(condition);
     auto divides = [&](const Expr& divisor) { total &= const_int(divisor).value_or(0) != 0; };
     visit(
         condition, [&](const Ref<FloorDiv>& e, Visitor& v) { divides(e->b), v.descend(e); },

@@ -65,11 +65,7 @@ struct Copy {
     block.writes = std::move(access.writes);
     Stmt s = make<BlockRealize>({{}, realize->predicate, make<Block>(std::move(block), realize->block.span())},
                                 realize.span());
-    for (auto it = loops.rbegin(); it != loops.rend(); ++it) {
-      For loop = **it;
-      loop.body = std::move(s);
-      s = make<For>(std::move(loop), it->span());
-    }
+    for (const Ref<For>& loop : reversed(loops)) s = with_body(loop, std::move(s));
     return renew_defs(s);
   }
 

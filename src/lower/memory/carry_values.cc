@@ -129,7 +129,7 @@ class Carrier {
     const Expr& index = store.indices[0];
     if (effect_of(index) != Effect::kPure || stream_of(store)) return;
     // The variable of a let may have another value in each iteration.
-    if (uses_any_var(index, [&](const Ref<Var>& v) { return names_.contains(v); })) return;
+    if (uses_any_of(index, names_)) return;
     if (index.dtype().is_vector() && !index.is<Ramp>()) return;
     const Expr base = first_lane(index);
     const Ref<Var>& v = loop_->loop_var;
@@ -223,8 +223,8 @@ class Carrier {
   }
 
   bool knows_size(const Stream& stream) const {
-    auto it = memory_.sizes.find(stream.buffer->data);
-    return it != memory_.sizes.end() && it->second.second == stream.buffer->dtype;
+    auto* size = find_value(memory_.sizes, stream.buffer->data);
+    return size && size->second == stream.buffer->dtype;
   }
 
   /// The stream that stored what is loaded, and how many iterations ago.
@@ -349,7 +349,7 @@ class Carrier {
     int64_t least = kMostPast + 1;
     visit(e, [&](const Ref<BufferLoad>& load) {
       for (const Stream& stream : streams_) {
-        auto it = std::find(stream.values.begin(), stream.values.end(), load->buffer);
+        auto it = std::ranges::find(stream.values, load->buffer);
         if (it != stream.values.end()) least = std::min<int64_t>(least, it - stream.values.begin());
       }
     });
@@ -376,10 +376,8 @@ PassResult carry_values(const Ref<PrimFunc>& func, PassContext& context) {
   Stmt body = rewrite(
       func->body,
       [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-        bool innermost = true;
-        visit(loop->body, [&](const Ref<For>&) { innermost = false; });
         analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
-        if (!innermost || loop->kind != ForKind::kSerial) return r.descend(loop);
+        if (has_node<For>(loop->body) || loop->kind != ForKind::kSerial) return r.descend(loop);
         return Carrier(loop, memory, analyzer).run();
       },
       [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });

@@ -94,12 +94,8 @@ class RegionCollector {
 
   Candidate* candidate_of(const analysis::Access& access) {
     NodeRef buffer = access.named;
-    if (access.form == analysis::Access::Form::kPointer) {
-      auto data = by_data_.find(access.pointer);
-      buffer = data == by_data_.end() ? NodeRef() : data->second;
-    }
-    auto it = candidates_.find(buffer);
-    return it == candidates_.end() ? nullptr : &it->second;
+    if (access.form == analysis::Access::Form::kPointer) buffer = find_value_or(by_data_, access.pointer, NodeRef());
+    return find_value(candidates_, buffer);
   }
 
   /// Returns the loops and conditions between the allocation and the access.
@@ -273,12 +269,12 @@ class RegionCollector {
   }
 
   bool pad_rows(const Ref<Buffer>& buffer, Buffer& after) {
-    auto it = alignments_.find(buffer);
-    if (it == alignments_.end()) return false;
+    auto* found = find_value(alignments_, buffer);
+    if (!found) return false;
     std::vector<Expr> strides(after.shape.size());
     Expr stride = one(after.shape.back().dtype());
     for (size_t d = after.shape.size(); d-- > 0;) {
-      for (const auto& [dimension, factor, offset] : it->second) {
+      for (const auto& [dimension, factor, offset] : *found) {
         if (dimension != static_cast<int64_t>(d)) continue;
         // The next stride that is offset modulo factor.
         stride = stride + floormod(constant(stride.dtype(), offset) - floormod(stride, factor), factor);
@@ -354,10 +350,7 @@ class Shifter {
   }
 
  private:
-  const Layout* find(const NodeRef& buffer) const {
-    auto it = layouts_.find(buffer);
-    return it == layouts_.end() ? nullptr : &it->second;
-  }
+  const Layout* find(const NodeRef& buffer) const { return find_value(layouts_, buffer); }
   /// Regions that cover a whole dimension still do, however they are written, because their indices may depend on data
   /// and are not proved to be in a smaller region.
   template <class Regions>

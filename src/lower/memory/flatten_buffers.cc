@@ -127,9 +127,8 @@ PassResult flatten_buffers(const Ref<PrimFunc>& func, PassContext&) {
       // Buffers that other nodes declare keep their shapes.
       [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef { return buffer; });
   // Views of parameters are declared where the function starts.
-  for (auto it = func->buffer_map.rbegin(); it != func->buffer_map.rend(); ++it) {
-    auto known = flat.find(it->second);
-    if (known != flat.end()) body = make<DeclBuffer>({known->second, body});
+  for (const auto& [param, buffer] : reversed(func->buffer_map)) {
+    if (auto* known = find_value(flat, buffer)) body = make<DeclBuffer>({*known, body});
   }
   return with_body(func, std::move(body));
 }

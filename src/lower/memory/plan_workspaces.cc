@@ -44,10 +44,10 @@ class Planner {
   Stmt region(const Stmt& body) {
     std::vector<WorkspaceSlot> outer = std::exchange(slots_, {});
     Stmt inside = walk(body);
-    for (auto it = slots_.rbegin(); it != slots_.rend(); ++it) {
-      Expr extent = it->extent;
-      if (it->bytes) extent = i64((it->bytes + it->dtype.bytes() - 1) / it->dtype.bytes());
-      inside = make<Allocate>({it->data, it->dtype, {extent}, bool_imm(true), inside, it->annotations});
+    for (const WorkspaceSlot& slot : reversed(slots_)) {
+      Expr extent = slot.extent;
+      if (slot.bytes) extent = i64((slot.bytes + slot.dtype.bytes() - 1) / slot.dtype.bytes());
+      inside = make<Allocate>({slot.data, slot.dtype, {extent}, bool_imm(true), inside, slot.annotations});
     }
     slots_ = std::move(outer);
     return inside;
@@ -83,7 +83,7 @@ class Planner {
 
   Stmt place(const Ref<Allocate>& allocate, Rewriter& r) {
     if (is_register(*allocate)) return r.descend(allocate);
-    bool late = uses_any_var(allocate->extents[0], [&](const Ref<Var>& v) { return defined_.count(v) != 0; });
+    bool late = uses_any_of(allocate->extents[0], defined_);
     if (late || effect_of(allocate->extents[0]) != Effect::kPure) return r.descend(allocate);
     auto count = const_int(allocate->extents[0]);
     int64_t bytes = count ? std::max<int64_t>(1, *count) * allocate->dtype.bytes() * allocate->dtype.lanes : 0;
@@ -121,9 +121,7 @@ class Planner {
 }  // namespace
 
 PassResult plan_workspaces(const Ref<PrimFunc>& func, PassContext&) {
-  bool allocates = false;
-  visit(func->body, [&](const Ref<Allocate>& allocate) { allocates |= !is_register(*allocate); });
-  if (!allocates) return func;
+  if (!any_node(func->body, [](const Ref<Allocate>& allocate) { return !is_register(*allocate); })) return func;
   return with_body(func, Planner().region(func->body));
 }
 

@@ -116,11 +116,11 @@ class LoopPromotion {
   /// Whether two stores write different elements, whoever reads the other's buffer.
   bool are_apart(const BufferStore& one, const BufferStore& other) {
     if (one.buffer->data != other.buffer->data) {
-      bool reads = false;
-      for (const auto& [store, by] : {std::pair(&one, &other), std::pair(&other, &one)}) {
-        visit(by->value, [&](const Ref<BufferLoad>& load) { reads |= load->buffer->data == store->buffer->data; });
-      }
-      return !reads;
+      auto reads = [](const BufferStore& by, const BufferStore& store) {
+        return any_node(by.value,
+                        [&](const Ref<BufferLoad>& load) { return load->buffer->data == store.buffer->data; });
+      };
+      return !reads(one, other) && !reads(other, one);
     }
     if (one.buffer != other.buffer) return false;
     const int lanes = one.indices[0].dtype().lanes;

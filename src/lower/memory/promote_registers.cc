@@ -118,11 +118,7 @@ std::unordered_set<NodeRef> variables_of(const Stmt& body) {
 
 /// Whether an expression has one value wherever these variables are in scope.
 bool is_steady(const Expr& expr, const std::unordered_set<NodeRef>& inside) {
-  bool steady = true;
-  visit(
-      expr, [&](const Ref<BufferLoad>&) { steady = false; }, [&](const Ref<Call>&) { steady = false; },
-      [&](const Ref<Var>& v) { steady &= inside.count(v) == 0; });
-  return steady;
+  return !has_node<BufferLoad, Call>(expr) && !uses_any_of(expr, inside);
 }
 
 class Promoter {
@@ -157,10 +153,7 @@ class Promoter {
   }
 
  private:
-  LocalBuffer* find(const NodeRef& data) {
-    auto it = locals_.find(data);
-    return it == locals_.end() ? nullptr : &it->second;
-  }
+  LocalBuffer* find(const NodeRef& data) { return find_value(locals_, data); }
   LocalBuffer* promoted(const NodeRef& data) {
     LocalBuffer* local = find(data);
     return local && local->problem.empty() ? local : nullptr;
@@ -368,9 +361,9 @@ class Promoter {
           const LocalBuffer* local = promoted(allocate->buffer_var);
           if (!local) return r.descend(allocate);
           Stmt inner = r(allocate->body);
-          for (auto it = local->slots.rbegin(); it != local->slots.rend(); ++it) {
-            Stmt declared = make<DeclBuffer>({it->buffer, inner});
-            inner = make<Allocate>({it->buffer->data, it->buffer->dtype, {i32(1)}, bool_imm(true), declared, {}});
+          for (const RegisterSlot& slot : reversed(local->slots)) {
+            Stmt declared = make<DeclBuffer>({slot.buffer, inner});
+            inner = make<Allocate>({slot.buffer->data, slot.buffer->dtype, {i32(1)}, bool_imm(true), declared, {}});
           }
           return inner;
         });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/build.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 
@@ -35,7 +36,7 @@ Expr join_lanes(const Expr& vector, const Combine& combine, Bindings& bound) {
 }
 
 inline Stmt with_bindings(const Bindings& bound, Stmt body) {
-  for (auto it = bound.rbegin(); it != bound.rend(); ++it) body = make<LetStmt>({it->first, it->second, body});
+  for (const auto& [name, value] : reversed(bound)) body = make<LetStmt>({name, value, body});
   return body;
 }
 

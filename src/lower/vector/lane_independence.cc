@@ -72,9 +72,7 @@ void LaneAccesses::note_name(const Ref<Var>& name, const Expr& value) {
   if (moves(value) || !is_steady(value)) moving_.insert(name);
 }
 
-bool LaneAccesses::has_moving_name(const NodeRef& node) const {
-  return uses_any_var(node, [&](const Ref<Var>& v) { return moving_.contains(v); });
-}
+bool LaneAccesses::has_moving_name(const NodeRef& node) const { return uses_any_of(node, moving_); }
 
 bool LaneAccesses::moves(const NodeRef& node) const { return uses_var(node, loop_->loop_var) || has_moving_name(node); }
 

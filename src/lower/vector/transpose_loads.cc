@@ -60,7 +60,7 @@ std::vector<Expr> transposed(std::vector<Expr> rows, int element_bytes, Bindings
           }));
         }
       }
-      std::copy(next.begin(), next.end(), rows.begin() + group);
+      std::ranges::copy(next, rows.begin() + group);
     }
   }
   // rows[group + q] has column m * piece + q of its group in its piece m.

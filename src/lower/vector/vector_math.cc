@@ -30,12 +30,7 @@ bool has_masks(const Target& target, DataType type) {
 }
 
 bool calls_elementary_function(const Stmt& body) {
-  bool found = false;
-  visit(body, [&](const Ref<Call>& call, Visitor& v) {
-    found |= intrinsic_row(intrinsic_of(*call)).elementary;
-    v.descend(call);
-  });
-  return found;
+  return any_node(body, [](const Ref<Call>& call) { return intrinsic_row(intrinsic_of(*call)).elementary; });
 }
 
 Expr bits_as(DataType type, Expr value) { return call(type, "tir.reinterpret", {std::move(value)}); }

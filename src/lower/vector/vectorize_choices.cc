@@ -109,9 +109,9 @@ class Match {
     }
     if (values.size() != 2 || !take_stores(body)) return false;
     for (Stored& store : stores_) {
-      auto bound = values.find(store.value);
-      if (bound == values.end()) return false;
-      store.value = Expr(bound->second);
+      auto* bound = find_value(values, store.value);
+      if (!bound) return false;
+      store.value = Expr(*bound);
     }
     return stores_[0].value != stores_[1].value;
   }

@@ -469,8 +469,7 @@ class LaneSpreader {
         TW_BINARY_KINDS_BUT_LOGIC(TW_CASE)
 #undef TW_CASE
       case Kind::kVar: {
-        auto it = values_.find(e);
-        return it == values_.end() ? e : it->second;
+        return find_value_or(values_, e, e);
       }
       case Kind::kIntImm:
       case Kind::kFloatImm:
@@ -631,11 +630,7 @@ bool branches_too_much(const Stmt& vector, const Stmt& body, const Target& targe
 }  // namespace
 
 PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
-  auto serial = [](const Ref<For>& loop) -> Stmt {
-    For copy = *loop;
-    copy.kind = ForKind::kSerial;
-    return make<For>(std::move(copy), loop.span());
-  };
+  auto serial = [](const Ref<For>& loop) -> Stmt { return with_field(loop, &For::kind, ForKind::kSerial); };
   std::unordered_set<NodeRef> memory = private_memory(*func, context);
   arith::Analyzer ranges;
   IndexVariables variables(*func, ranges);

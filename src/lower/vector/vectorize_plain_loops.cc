@@ -297,11 +297,9 @@ class Body {
   }
 
   bool conditional_store(const LaneAccess& access) const {
-    bool found = false;
-    visit(loop_->body, [&](const Ref<IfThenElse>& branch, Visitor&) {
-      visit(branch, [&](const Ref<BufferStore>& store) { found |= store->buffer == access.buffer; });
+    return any_node(loop_->body, [&](const Ref<IfThenElse>& branch) {
+      return any_node(branch, [&](const Ref<BufferStore>& store) { return store->buffer == access.buffer; });
     });
-    return found;
   }
 
   const Ref<For>& loop_;
@@ -314,14 +312,10 @@ class Body {
 
 /// Hints, and instructions that somebody has chosen, have nothing to do in vectors.
 bool only_instructions(const Stmt& body) {
-  bool only = true;
-  visit(
-      body, [&](const Ref<BufferStore>&) { only = false; },
-      [&](const Ref<Evaluate>& evaluated) {
-        only = only && (is_nop(evaluated) || is_call_to(evaluated->value, Intrinsic::k_prefetch) ||
-                        is_call_to(evaluated->value, Intrinsic::k_call_llvm_intrin));
-      });
-  return only;
+  return !has_node<BufferStore>(body) && !any_node(body, [](const Ref<Evaluate>& evaluated) {
+    return !is_nop(evaluated) && !is_call_to(evaluated->value, Intrinsic::k_prefetch) &&
+           !is_call_to(evaluated->value, Intrinsic::k_call_llvm_intrin);
+  });
 }
 
 class PlainLoopVectorizer {
@@ -356,8 +350,7 @@ class PlainLoopVectorizer {
     if (in_vector_ || (!serial && !parallel)) return inner;
     auto extent = const_int(loop->extent);
     if (!small) return inner;
-    bool innermost = true;
-    visit(inner->body, [&](const Ref<For>&) { innermost = false; });
+    const bool innermost = !has_node<For>(inner->body);
     std::string reason = obstacle(inner, parallel, innermost);
     if (reason.empty()) {
       scalar_.resize(mark);
@@ -415,10 +408,8 @@ class PlainLoopVectorizer {
       steps[store] = tilewright::store(partial, step->step(load(partial, {lane})), {lane});
     });
     if (!exact || steps.empty()) return loop;
-    Stmt after = rewrite(loop, [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt {
-      auto it = steps.find(store);
-      return it == steps.end() ? Stmt(store) : it->second;
-    });
+    Stmt after = rewrite(
+        loop, [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return find_value_or(steps, store, store); });
     return after.cast<For>();
   }
 
@@ -441,9 +432,7 @@ class PlainLoopVectorizer {
           if (is_short) copies *= *extent;
           Ref<For> inner = r.descend(nested);
           if (!is_short) return inner;
-          For copy = *inner;
-          copy.kind = ForKind::kUnrolled;
-          return make<For>(std::move(copy), nested.span());
+          return with_field(inner, &For::kind, ForKind::kUnrolled);
         },
         [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });
   }
@@ -457,8 +446,7 @@ class PlainLoopVectorizer {
     };
     if (!inner.defined() || !plain(*outer) || !plain(*inner)) return outer;
     Ref<For> rest = fuse(inner);
-    bool has_loops = false;
-    visit(rest->body, [&](const Ref<For>&) { has_loops = true; });
+    const bool has_loops = has_node<For>(rest->body);
     int64_t width = *const_int(rest->extent), count = *const_int(outer->extent);
     int64_t lanes = vector_lanes(context_.target, widest_element(rest->body));
     bool wasteful = width % lanes != 0 && width < kMostRegisters * lanes;
@@ -500,9 +488,7 @@ class PlainLoopVectorizer {
   /// Whether the code stores to buffers of scope "local": registers are as wide as their widest access, which is up to
   /// the schedule.
   static bool uses_registers(const Stmt& body) {
-    bool found = false;
-    visit(body, [&](const Ref<BufferStore>& store) { found |= is_local(*store->buffer); });
-    return found;
+    return any_node(body, [](const Ref<BufferStore>& store) { return is_local(*store->buffer); });
   }
 
   static Ref<For> make_loop(const For& outer, const Ref<For>& inner) {

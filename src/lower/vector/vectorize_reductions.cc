@@ -187,7 +187,7 @@ class LanesOfReductions : private LoopContext {
     for (size_t i = 0; i + 1 < chain.size(); ++i) {
       if (!pass_through(chain[i], chain[i + 1], level + i + 1 == path_.size(), reduction, bound, atoms)) return false;
     }
-    if (uses_any_var(index, [&](const Ref<Var>& v) { return bound.others.count(v) != 0; })) return false;
+    if (uses_any_of(index, bound.others)) return false;
     if (!is_settled(index, path_[level].stmt)) return false;
     return exists(reduction, bound, atoms);
   }
@@ -204,7 +204,7 @@ class LanesOfReductions : private LoopContext {
     switch (s.kind()) {
       case Kind::kSeqStmt: {
         const auto& all = s.as<SeqStmt>()->seq;
-        return std::count(all.begin(), all.end(), next) == 1;
+        return std::ranges::count(all, next) == 1;
       }
       case Kind::kFor: {
         const For& loop = *s.as<For>();
@@ -252,12 +252,12 @@ class LanesOfReductions : private LoopContext {
     bool sure = true;
     for (const Expr& atom : atoms) {
       bool pure = effect_of(atom) == Effect::kPure;
-      bool steps = uses_any_var(atom, [&](const Ref<Var>& v) { return bound.others.count(v) != 0; });
+      bool steps = uses_any_of(atom, bound.others);
       if (pure && !steps) {
         if (!proves(atom)) reduction.guards.push_back(atom);
       } else {
         Expr first = substitute(atom, bound.first);
-        bool known = pure && !uses_any_var(first, [&](const Ref<Var>& v) { return bound.others.count(v) != 0; });
+        bool known = pure && !uses_any_of(first, bound.others);
         sure = sure && known && proves(first);
       }
     }
@@ -337,10 +337,8 @@ class LanesOfReductions : private LoopContext {
       reduction.width = width;
       path_[reduction.level].ends.push_back(reduction);
     }
-    Stmt body = rewrite(loop->body, [&](const Ref<BufferStore>& s, Rewriter&) -> Stmt {
-      auto it = steps.find(s);
-      return it == steps.end() ? Stmt(s) : it->second;
-    });
+    Stmt body =
+        rewrite(loop->body, [&](const Ref<BufferStore>& s, Rewriter&) -> Stmt { return find_value_or(steps, s, s); });
     if (extent && *extent <= width) return strip(loop, body, zero(lane.dtype()), lane, width, ForKind::kVectorized);
     return strips(loop, body, lane, width, ForKind::kVectorized, ForKind::kSerial);
   }
@@ -363,8 +361,7 @@ class LanesOfReductions : private LoopContext {
   static Expr cell(const Reduction& reduction, const Expr& copy, const VarMap& names) {
     Expr at = cast(DataType::int_(32), copy);
     for (const Ref<For>& loop : reduction.tile) {
-      auto name = names.find(loop->loop_var);
-      Expr position = (name == names.end() ? Expr(loop->loop_var) : name->second) - loop->min;
+      Expr position = find_value_or(names, loop->loop_var, loop->loop_var) - loop->min;
       at = at * *const_int(loop->extent) + cast(DataType::int_(32), position);
     }
     return at;
@@ -412,9 +409,9 @@ class LanesOfReductions : private LoopContext {
     Stmt end = store(result, reduction.step.combine(load(result, {index}), joined), {index});
     end = with_bindings(halves, end);
     for (const Expr& guard : reduction.guards) end = make<IfThenElse>({substitute(guard, names), end, {}});
-    for (auto it = reduction.tile.rbegin(); it != reduction.tile.rend(); ++it) {
-      For copy = **it;
-      copy.loop_var = names.at((*it)->loop_var).cast<Var>();
+    for (const Ref<For>& loop : reversed(reduction.tile)) {
+      For copy = *loop;
+      copy.loop_var = names.at(loop->loop_var).cast<Var>();
       copy.kind = ForKind::kUnrolled;
       copy.annotations = {};
       copy.body = end;
@@ -431,9 +428,7 @@ class LanesOfReductions : private LoopContext {
 }  // namespace
 
 PassResult vectorize_reductions(const Ref<PrimFunc>& func, PassContext& context) {
-  bool has_vectors = false;
-  visit(func->body, [&](const Ref<For>& loop) { has_vectors |= loop->kind == ForKind::kVectorized; });
-  if (!has_vectors) return func;
+  if (!any_node(func->body, [](const Ref<For>& loop) { return loop->kind == ForKind::kVectorized; })) return func;
   return with_body(func, LanesOfReductions(*func, context).run(func->body));
 }
 

@@ -22,6 +22,7 @@
 #include "lower/passes.h"
 #include "lower/vector/lane_independence.h"
 #include "lower/vector/vector_math.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -86,10 +87,7 @@ class Flipper {
   }
 
  private:
-  ByteBuffer* find(const Ref<Var>& data) {
-    auto it = buffers_.find(data);
-    return it == buffers_.end() ? nullptr : &it->second;
-  }
+  ByteBuffer* find(const Ref<Var>& data) { return find_value(buffers_, data); }
 
   void collect(const Stmt& body) {
     double trips = 1;

@@ -29,6 +29,7 @@
 #include "lower/passes.h"
 #include "lower/vector/join_lanes.h"
 #include "lower/vector/vector_math.h"
+#include "support/ranges.h"
 
 namespace tilewright::lower {
 namespace {
@@ -98,10 +99,7 @@ class Groups {
   }
 
  private:
-  Sums* find(const Ref<Var>& data) {
-    auto it = sums_.find(data);
-    return it == sums_.end() ? nullptr : &it->second;
-  }
+  Sums* find(const Ref<Var>& data) { return find_value(sums_, data); }
 
   /// Returns the index of the results whose lanes these are.
   std::optional<Expr> place_of(const Sums& sums, const std::vector<Expr>& indices) {

@@ -18,8 +18,8 @@ namespace tilewright::schedule {
 Result<Plan> plan(const State& state, const AddUnitLoop& add) {
   TW_TRY(place, state.find(add.block_or_loop));
   if ((*place.tree)[place.at].parent == Tree::kNone) {
-    return refuse("add_unit_loop/P1", "no loop can stand around the root block: it is the body of the function",
-                  {place.node()}, "pass a block inside of it, or a loop");
+    return refuse("add_unit_loop/P1", "no loop can stand around the root block: it is the body of the function", place,
+                  "pass a block inside of it, or a loop");
   }
   Ref<Var> u = var("u");
   For loop;

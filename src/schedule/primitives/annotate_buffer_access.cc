@@ -44,8 +44,7 @@ Result<Plan> plan(const State& state, const AnnotateBufferAccess& step) {
   TW_TRY(block, state.find(step.block));
   const Tree& tree = *block.tree;
   if (step.buf_type != "read" && step.buf_type != "write") {
-    return refuse("annotate_buffer_access/P2", "buf_type is '" + step.buf_type + "'", {block.node()},
-                  "'read' or 'write'");
+    return refuse("annotate_buffer_access/P2", "buf_type is '" + step.buf_type + "'", block, "'read' or 'write'");
   }
   const bool read = step.buf_type == "read";
   const auto& regions = read ? block.block().reads : block.block().writes;
@@ -59,7 +58,7 @@ Result<Plan> plan(const State& state, const AnnotateBufferAccess& step) {
                   "the function takes " + std::to_string(map.initial_indices.size()) + " axes and gives " +
                       std::to_string(given) + " values; the block has " + std::to_string(axes.size()) + " axes, '" +
                       buffer->name + "' " + std::to_string(rank) + " dimensions",
-                  {block.node()}, "give an index or a pair (start, end) for each dimension");
+                  block, "give an index or a pair (start, end) for each dimension");
   }
   VarMap values;
   for (size_t i : indices_of(axes)) {
@@ -84,7 +83,7 @@ Result<Plan> plan(const State& state, const AnnotateBufferAccess& step) {
   });
   Ref<Block> root = edit.finish();
   if (Status inside = analysis::verify_accesses(root); !inside.ok()) {
-    return refuse("annotate_buffer_access/P4", inside.error().message, {block.node()},
+    return refuse("annotate_buffer_access/P4", inside.error().message, block,
                   "declare at least what the block touches");
   }
   Plan plan = give_loops(block.func, std::move(root), {});

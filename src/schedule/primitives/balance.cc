@@ -30,7 +30,7 @@ Result<Plan> plan(const State& state, const Balance& balance) {
     return refuse("balance/P1",
                   describe(place) + (loop.annotations.has(kBalancedBy) ? " is balanced already"
                                                                        : " is not a parallel loop that begins at 0"),
-                  {place.node()}, "take a loop that parallel() was applied to, once");
+                  place, "take a loop that parallel() was applied to, once");
   }
   if (place.func != block.func || !tree.contains(place.at, block.at)) {
     return refuse("balance/P1", describe(block) + " does not stand below " + describe(place),
@@ -44,15 +44,15 @@ Result<Plan> plan(const State& state, const Balance& balance) {
   if (!is_index || buffer->shape.size() != 1 || !buffer->strides.empty() || !is_compact) {
     return refuse(
         "balance/P2",
-        "'" + buffer->name + "' is not a buffer of int32 or int64 in one dimension, without strides or offset",
-        {block.node()}, "pass a one-dimensional compact array of offsets");
+        "'" + buffer->name + "' is not a buffer of int32 or int64 in one dimension, without strides or offset", block,
+        "pass a one-dimensional compact array of offsets");
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, place.at);
   if (!analyzer.can_prove_equal(buffer->shape[0], loop.extent + 1)) {
     return refuse("balance/P3",
-                  "'" + buffer->name + "' has " + brief(buffer->shape[0]) + " elements for " + describe(place),
-                  {place.node()}, "offsets are one more than there are iterations");
+                  "'" + buffer->name + "' has " + brief(buffer->shape[0]) + " elements for " + describe(place), place,
+                  "offsets are one more than there are iterations");
   }
   for (int at : tree.blocks()) {
     if (!tree.contains(place.at, at) || !tree.touches(tree.block_at(at).writes, buffer)) continue;

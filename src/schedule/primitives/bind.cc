@@ -43,7 +43,7 @@ Status check_threads(const Ref<Block>& root, const Ref<Var>& loop_var) {
 Result<Plan> plan(const State& state, const Bind& bind) {
   TW_TRY(place, state.find(bind.loop));
   if (!ThreadAxis::parse(bind.thread_axis)) {
-    return refuse("bind/P6", "'" + bind.thread_axis + "' is not a thread axis", {place.node()},
+    return refuse("bind/P6", "'" + bind.thread_axis + "' is not a thread axis", place,
                   "use blockIdx, threadIdx or vthread with .x, .y or .z");
   }
   TW_TRY(plan, set_kind(state, bind.loop, ForKind::kThreadBinding, kBindCodes, bind.thread_axis));

@@ -109,11 +109,7 @@ class Division {
                                     .predicate = inner_condition_,
                                     .block = make<Block>(std::move(inner), old.span())},
                                    tree_.stmt(block_).span());
-    for (size_t i = inner_loops_.size(); i-- > 0;) {
-      For loop = tree_.for_at(inner_loops_[i]);
-      loop.body = std::move(nest);
-      nest = make<For>(std::move(loop), tree_[inner_loops_[i]].node->span);
-    }
+    for (int loop : reversed(inner_loops_)) nest = with_body(tree_.stmt(loop).borrow<For>(), std::move(nest));
     return nest;
   }
 
@@ -160,8 +156,8 @@ class Division {
     Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
                                     .predicate = substitute(condition_at_start(copied), loop_vars),
                                     .block = make<Block>(std::move(init))});
-    for (size_t i = copied.size(); i-- > 0;) {
-      For loop = tree_.for_at(copied[i]);
+    for (int at : reversed(copied)) {
+      For loop = tree_.for_at(at);
       loop.loop_var = loop_vars.at(loop.loop_var).borrow<Var>();
       loop.min = substitute(loop.min, loop_vars);
       loop.extent = substitute(loop.extent, loop_vars);
@@ -588,7 +584,7 @@ Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_ite
   std::vector<int> blocks = tree.child_blocks(place.at);
   if (blocks.size() != 1) {
     return refuse("blockize/P1", std::to_string(blocks.size()) + " blocks stand below " + describe(place) + ", not one",
-                  {place.node()}, "blockize([block, block]) joins blocks");
+                  place, "blockize([block, block]) joins blocks");
   }
   int block = blocks[0];
   if (!only_loops_between(tree, place.at, block)) {
@@ -675,8 +671,8 @@ Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& nam
     TW_TRY(place, state.find(rv));
     blocks.push_back(place);
     if ((*place.tree)[place.at].parent == Tree::kNone) {
-      return refuse("blockize/P1", "no block can stand around the root block: it is the body of the function",
-                    {place.node()}, "name blocks inside of it");
+      return refuse("blockize/P1", "no block can stand around the root block: it is the body of the function", place,
+                    "name blocks inside of it");
     }
   }
   if (blocks.empty()) {

@@ -25,6 +25,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "schedule/axis_copy.h"
 #include "schedule/cache.h"
 #include "schedule/early_bounds.h"
 #include "schedule/inline.h"
@@ -135,24 +136,13 @@ class Candidates {
     for_each_free_var(e, [&](const Ref<Var>& v) {
       bool axis = is_axis(v);
       of_axes |= axis;
-      pure &= axis || is_outside(v);
+      pure &= axis || !is_foreign(block_, v);
     });
     return pure && of_axes;
   }
   bool is_axis(const Ref<Var>& v) const {
     const auto& axes = block_.block().iter_vars;
     return any_of(axes, [&](const Ref<IterVar>& axis) { return axis->var == v; });
-  }
-  /// Neither a loop around the block nor bound inside.
-  bool is_outside(const Ref<Var>& v) const {
-    const Tree& tree = *block_.tree;
-    for (int at : tree.loops_above(block_.at)) {
-      if (tree.for_at(at).loop_var == v) return false;
-    }
-    bool inside = false;
-    visit(block_.block().body,
-          [&](const Ref<Var>& bound, Visitor& walk) { inside |= walk.role() == Role::kDef && bound == v; });
-    return !inside;
   }
 
   Place block_;
@@ -258,7 +248,7 @@ Status check_early_bounds(const Place& block, const Table& table) {
   return refuse("cache_index/P4",
                 "the range of a loop or an axis of " + describe(block) +
                     " may divide by zero, or read out of bounds, where a loop around it has no iteration",
-                {block.node()}, "a table is filled for all iterations at once");
+                block, "a table is filled for all iterations at once");
 }
 
 /// The loop or block right in the body of the scope that holds the block.
@@ -308,7 +298,7 @@ Result<Plan> plan(const State& state, const CacheIndex& cache) {
   const Tree& tree = *block.tree;
   int scope = tree[block.at].scope;
   if (scope == Tree::kNone)
-    return refuse("cache_index/P1", "the root block has no axes", {block.node()}, "name a block inside of it");
+    return refuse("cache_index/P1", "the root block has no axes", block, "name a block inside of it");
   if (cache.cse_thresh < 0) {
     return refuse("cache_index/P1", "the threshold is " + std::to_string(cache.cse_thresh), {}, "0 is the least");
   }
@@ -321,7 +311,7 @@ Result<Plan> plan(const State& state, const CacheIndex& cache) {
     return refuse("cache_index/P3",
                   "the stores of " + describe(block) + " compute nothing of its axes alone" +
                       (cache.cse_thresh == 0 ? "" : " " + std::to_string(cache.cse_thresh) + " times"),
-                  {block.node()}, "cse_thresh=0 takes every index that computes something");
+                  block, "cse_thresh=0 takes every index that computes something");
   }
   for (int at : tree.loops_above(block.at)) {
     for (int other : tree.loops_above(block.at)) {

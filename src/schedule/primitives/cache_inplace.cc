@@ -86,7 +86,7 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
   const Tree& tree = *block.tree;
   Update update{block, tree[block.at].scope, 0, {}, {}};
   if (update.scope == Tree::kNone)
-    return refuse("cache_inplace/P1", "the root block stays", {block.node()}, "name a block inside of it");
+    return refuse("cache_inplace/P1", "the root block stays", block, "name a block inside of it");
   TW_TRY(position, buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "cache_inplace/P1"));
   update.position = position;
   update.read = block.block().reads[position];
@@ -96,14 +96,14 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
     if (write->buffer == buffer) update.write = write;
   }
   if (!update.write.defined()) {
-    return refuse("cache_inplace/P3", describe(block) + " does not write '" + buffer->name + "'", {block.node()},
+    return refuse("cache_inplace/P3", describe(block) + " does not write '" + buffer->name + "'", block,
                   "for what it only reads there is sch.cache_read");
   }
   TW_RETURN_IF_ERROR(require_one_name(block, update.scope, buffer, "cache_inplace/P3"));
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
   if (!facts.undeclared.empty() && facts.trusted.empty()) {
-    return refuse("cache_inplace/P4", "what " + describe(block) + " touches is not known: " + facts.undeclared,
-                  {block.node()}, "declare with T.reads and T.writes all that the block touches");
+    return refuse("cache_inplace/P4", "what " + describe(block) + " touches is not known: " + facts.undeclared, block,
+                  "declare with T.reads and T.writes all that the block touches");
   }
   arith::Analyzer analyzer;
   for (const Ref<IterVar>& axis : block.block().iter_vars) analyzer.bind(axis->var, axis->dom);
@@ -115,7 +115,7 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
     return refuse("cache_inplace/P4",
                   describe(block) + " may leave elements of " + analysis::brief(update.write) +
                       " as they were, and does not declare to read them",
-                  {block.node()}, "declare them with T.reads");
+                  block, "declare them with T.reads");
   }
   if (auto obstacle = why_not_set_before(state, block, buffer))
     return refuse(
@@ -129,14 +129,14 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
     return refuse("cache_inplace/P4",
                   describe(block) + " writes of " + analysis::brief(update.read) +
                       " before it reads it: that may have no value before",
-                  {block.node()}, "for what it only writes there is sch.cache_write");
+                  block, "for what it only writes there is sch.cache_write");
   }
   for (const Ref<BufferRegion>& asked : analysis::binding_reads(tree, block.at)) {
     if (!tree.touches(block.block().writes, asked->buffer)) continue;
     return refuse("cache_inplace/P4",
                   describe(block) + " writes '" + asked->buffer->name +
                       "', which decides where or whether it runs: the copy back would ask for that anew",
-                  {block.node()}, "let another block write that");
+                  block, "let another block write that");
   }
   return update;
 }
@@ -162,7 +162,7 @@ Result<arith::Region> copied(const Update& update, const Ref<BufferRegion>& regi
   return refuse(
       "cache_inplace/P4",
       "what " + analysis::brief(region) + " is cannot be computed where " + describe(update.block) + " does not run",
-      {update.block.node()}, "split loops by factors that divide them, so that the block runs in each iteration");
+      update.block, "split loops by factors that divide them, so that the block runs in each iteration");
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ Result<std::vector<int>> find_consumers(const State& state, const CacheRead& cac
   bool before = request.block.at < writer;
   std::vector<int> readers;
   for (int child : scope.readers(buffer)) {
-    int reader = tree.block(scope.children()[child]->block->id.value);
+    int reader = scope.position(tree, child);
     if (before ? reader < writer : reader > writer) readers.push_back(reader);
   }
   if (cache.consumer_blocks.items.empty()) return readers;
@@ -103,7 +103,7 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
                       (is_nothing ? "' is out of bounds: there is nothing to copy"
                                   : "' divides by what may be zero, or looks up what may be out of bounds, where "
                                     "nothing is read"),
-                  {request.block.node()}, "declare with T.reads what the block reads");
+                  request.block, "declare with T.reads what the block reads");
   }
   region = arith::clip_to_shape(read, buffer->shape, analyzer);
   CopyPlace place = start_of(tree, request.scope);
@@ -165,13 +165,13 @@ Result<int> find_writer(const CacheReadRequest& request, const analysis::Scope& 
   const Tree& tree = *request.block.tree;
   std::vector<int> writers = scope.writers(buffer);
   if (writers.size() > 1) {
-    return refuse("cache_read/P3", "several blocks write '" + buffer->name + "'", {request.block.node()},
+    return refuse("cache_read/P3", "several blocks write '" + buffer->name + "'", request.block,
                   "make the copy before the reduction is decomposed");
   }
   if (writers.empty()) return Tree::kNone;
   int writer = tree.block(scope.children()[writers[0]]->block->id.value);
   for (int child : scope.readers(buffer)) {
-    int reader = tree.block(scope.children()[child]->block->id.value);
+    int reader = scope.position(tree, child);
     if (request.block.at < writer && reader < writer && share_a_loop(tree, request.scope, reader, writer)) {
       return refuse("cache_read/P3",
                     describe_block(tree.block_at(reader)) + " reads '" + buffer->name + "' before " +

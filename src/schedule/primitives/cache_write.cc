@@ -57,8 +57,8 @@ Result<CacheWriteRequest> check(const State& state, const CacheWrite& cache) {
   int self = scope.child(block.block().id.value);
   if (scope.writers(buffer).size() > 1) {
     return refuse("cache_write/P3",
-                  "'" + buffer->name + "' is written by other blocks than " + describe(block) + " as well",
-                  {block.node()}, "cache the write before its reduction is decomposed");
+                  "'" + buffer->name + "' is written by other blocks than " + describe(block) + " as well", block,
+                  "cache the write before its reduction is decomposed");
   }
   TW_RETURN_IF_ERROR(require_one_name(block, request.scope, buffer, "cache_write/P3"));
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
@@ -66,15 +66,15 @@ Result<CacheWriteRequest> check(const State& state, const CacheWrite& cache) {
     return refuse("cache_write/P3",
                   describe(block) + " is neither a complete nor a reduction block: " +
                       (facts.why.empty() ? std::string("it updates elements that have a value before") : facts.why),
-                  {block.node()}, "cache before its reduction is decomposed, or cache_inplace() what it updates");
+                  block, "cache before its reduction is decomposed, or cache_inplace() what it updates");
   }
   if (analysis::binding_reads(*tree.realize_at(block.at), buffer)) {
     return refuse("cache_write/P3",
                   "what " + describe(block) + " writes to '" + buffer->name + "' says where, or how often, it runs",
-                  {block.node()}, "cache another buffer");
+                  block, "cache another buffer");
   }
   for (int child : scope.readers(buffer)) {
-    int reader = tree.block(scope.children()[child]->block->id.value);
+    int reader = scope.position(tree, child);
     // An earlier reader has read the old values, and never sees what the block writes, unless they share a loop.
     bool never = reader < block.at && !share_a_loop(tree, request.scope, reader, block.at);
     if (child != self && !never) request.readers.push_back(reader);
@@ -134,7 +134,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Ca
         if (!runs.defined()) {
           return refuse("cache_write/P4",
                         "whether the sums of " + describe(request.block) + " have steps differs between its elements",
-                        {request.block.node()}, "a sum over nothing has no value that a copy could take");
+                        request.block, "a sum over nothing has no value that a copy could take");
         }
         written->condition = logical_and(written->condition, runs);
       }
@@ -145,7 +145,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Ca
         return refuse("cache_write/P4",
                       "what " + describe(request.block) + " writes of '" + buffer->name +
                           "' cannot be computed where its loops have no iteration",
-                      {request.block.node()}, "cache before the loops around the block are changed");
+                      request.block, "cache before the loops around the block are changed");
       }
       Copy copy = make_copy(buffer, cache.storage_scope, std::move(region), place.is_direct(tree));
       choose_elements(copy, *written, request.write);
@@ -155,7 +155,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Ca
   return refuse("cache_write/P4",
                 "it cannot be proved what of '" + buffer->name + "' " + describe(request.block) +
                     " has written where the copy would stand",
-                {request.block.node()}, "cache before the loops around the block are changed");
+                request.block, "cache before the loops around the block are changed");
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ constexpr MoveCodes kComputeAtCodes = {.role = "compute_at/P1",
 Status check_local(const Move& move, const analysis::Scope& scope, int self) {
   if (!scope.is_output(self)) return Ok{};
   return refuse("compute_at/P3",
-                describe(move.block) + " is an output block: what it writes is not allocated in the scope",
-                {move.block.node()}, "move its producers to it, or move it to its producers with reverse_compute_at");
+                describe(move.block) + " is an output block: what it writes is not allocated in the scope", move.block,
+                "move its producers to it, or move it to its producers with reverse_compute_at");
 }
 
 /// The region with all of the dimensions that data select which the producer writes itself: before, they are not there.
@@ -109,7 +109,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
   analysis::bind_above(analyzer, tree, loop.at);
   analysis::assume_runs_around(analyzer, tree, loop.at);
   std::optional<AxisSets> needed;
-  auto position = [&](int child) { return tree.block(scope.children()[child]->block->id.value); };
+  auto position = [&](int child) { return scope.position(tree, child); };
   for (int child : scope.consumers(self)) {
     int consumer = position(child);
     int statement = statement_with(tree, statements, consumer);
@@ -153,7 +153,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
     }
   }
   if (!needed) {
-    return refuse("compute_at/P4", describe(block) + " has no consumers", {block.node()},
+    return refuse("compute_at/P4", describe(block) + " has no consumers", block,
                   "compute_at moves a block to what reads its results; reverse_compute_at to what it reads");
   }
   for (int child : scope.producers(self)) {

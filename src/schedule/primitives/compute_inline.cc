@@ -81,11 +81,7 @@ Ref<Block> inlined(const Ref<Block>& consumer, const Assignment& assignment, con
                    const VarMap& taken, const analysis::PlainStore* store) {
   bool good = !takes_address(consumer, assignment.buffer);
   Ref<Block> after = rewrite(
-      consumer,
-      [&](const Ref<Var>& v, Rewriter&) -> Expr {
-        auto it = taken.find(v);
-        return it == taken.end() ? Expr(v) : it->second;
-      },
+      consumer, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(taken, v, v); },
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
         Ref<BufferLoad> load = walk.descend(old);
         if (load->buffer != assignment.buffer) return load;
@@ -150,8 +146,8 @@ Status check_producer(const Place& block, const analysis::Scope& scope, int self
   if (scope.is_output(self)) {
     return refuse(
         "compute_inline/P2",
-        describe(block) + " is an output block: '" + assignment.buffer->name + "' is not allocated in the scope",
-        {block.node()}, "an output stays; reverse_compute_inline() takes the block into the one before");
+        describe(block) + " is an output block: '" + assignment.buffer->name + "' is not allocated in the scope", block,
+        "an output stays; reverse_compute_inline() takes the block into the one before");
   }
   TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "compute_inline/P2"));
   if (scope.consumers(self).empty()) {
@@ -160,13 +156,13 @@ Status check_producer(const Place& block, const analysis::Scope& scope, int self
     return refuse("compute_inline/P4",
                   describe(block) + " has no consumers, and " +
                       (only ? "is all that there is" : "its buffer is used outside of blocks"),
-                  {block.node()}, "name a block whose result others read");
+                  block, "name a block whose result others read");
   }
   if (auto obstacle = why_inputs_change(tree, block.at))
     return refuse("compute_inline/P5", *obstacle,
                   "inline before the loops of its consumers are changed, or inline those that stand between first");
   for (int child : scope.consumers(self)) {
-    int consumer = tree.block(scope.children()[child]->block->id.value);
+    int consumer = scope.position(tree, child);
     if (auto obstacle = analysis::why_not_covered(tree, block.at, consumer, assignment.buffer)) {
       return refuse("compute_inline/P6", *obstacle, "inline what is written once, before any of its readers");
     }
@@ -190,14 +186,14 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
     return refuse(
         "compute_inline/P3",
         describe(block) + " stores to '" + assignment.buffer->name + "' at indices that do not determine its axes",
-        {block.node()}, "the axes of the block have to follow from where it stores: C[vi, vj], C[vi * 4 + vj]");
+        block, "the axes of the block have to follow from where it stores: C[vi, vj], C[vi * 4 + vj]");
   }
   TreeEdit edit(tree);
   edit.remove(block.at);
   const std::vector<int> consumers = scope.consumers(self);
   const auto& plain = analysis::PlainBlock::of(block.block());
   for (int child : consumers) {
-    int consumer = tree.block(scope.children()[child]->block->id.value);
+    int consumer = scope.position(tree, child);
     VarMap taken;
     if (consumers.size() == 1) taken = axes_taken_over(tree.block_at(consumer), assignment, block.block());
     Ref<Block> after = inlined(tree.block_ref(consumer), assignment, axes, taken, plain ? &plain->body : nullptr);
@@ -224,7 +220,7 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   Plan plan = give_loops(block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
   for (int child : consumers) {
-    int consumer = after.block(scope.children()[child]->block->id.value);
+    int consumer = scope.position(after, child);
     if (auto obstacle = why_inputs_change(after, consumer))
       return refuse("compute_inline/P5", *obstacle, "inline before the loops of the two blocks are changed");
     TW_RETURN_IF_ERROR(recheck_execution(after, consumer, "compute_inline/P9"));

@@ -54,8 +54,7 @@ Result<Padding> find_padding(const Place& block) {
   const Call* call = assignment.store->value.as<Call>();
   if (!call || intrinsic_of(*call) != Intrinsic::k_if_then_else) {
     return refuse("decompose_padding/P1", describe(block) + " stores no T.if_then_else(condition, value, constant)",
-                  {block.node()},
-                  "pad_einsum(), transform_layout(pad_value=...) and scripts of that form leave such blocks");
+                  block, "pad_einsum(), transform_layout(pad_value=...) and scripts of that form leave such blocks");
   }
   Padding padding{assignment.store, Expr(call->args[0]), Expr(call->args[1]), Expr(call->args[2])};
   if (!const_int(padding.constant) && !const_float(padding.constant)) {
@@ -141,7 +140,7 @@ Status check_settled(const Place& block, const std::vector<int>& loops) {
   for (const Expr& value : realize.iter_values) look(value);
   if (!reads) return Ok{};
   return refuse("decompose_padding/P5", "the loops or the condition around " + describe(block) + " depend on data",
-                {block.node()}, "loops over constant or symbolic sizes can be copied");
+                block, "loops over constant or symbolic sizes can be copied");
 }
 
 class Decompose {
@@ -181,13 +180,13 @@ class Decompose {
     constant_ = make<Block>(std::move(filler), realize_.block.span());
     Stmt nest = make<BlockRealize>(
         {.iter_values = std::move(values), .predicate = substitute(realize_.predicate, loop_vars), .block = constant_});
-    for (size_t i = loops_.size(); i-- > 0;) {
-      For copy = block_.tree->for_at(loops_[i]);
+    for (int at : reversed(loops_)) {
+      For copy = block_.tree->for_at(at);
       copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
       copy.min = substitute(copy.min, loop_vars);
       copy.extent = substitute(copy.extent, loop_vars);
       copy.body = std::move(nest);
-      nest = make<For>(std::move(copy), block_.tree->stmt(loops_[i]).span());
+      nest = make<For>(std::move(copy), block_.tree->stmt(at).span());
     }
     return nest;
   }
@@ -242,7 +241,7 @@ class Decompose {
     // The first of the shorter loops contains the block alone.
     size_t top = loops_.size();
     for (const auto& [at, extent] : shorter_) {
-      top = std::min<size_t>(top, static_cast<size_t>(std::find(loops_.begin(), loops_.end(), at) - loops_.begin()));
+      top = std::min<size_t>(top, static_cast<size_t>(std::ranges::find(loops_, at) - loops_.begin()));
     }
     for (size_t i = loops_.size(); i-- > top;) {
       For loop = block_.tree->for_at(loops_[i]);
@@ -323,7 +322,7 @@ Result<Plan> plan(const State& state, const DecomposePadding& decompose) {
   const Tree& tree = *block.tree;
   TW_TRY(padding, find_padding(block));
   std::vector<int> loops = tree.loops_above(block.at);
-  auto first = std::find(loops.begin(), loops.end(), loop.at);
+  auto first = std::ranges::find(loops, loop.at);
   if (block.func != loop.func || first == loops.end() ||
       !analysis::loops_between(tree, tree[loop.at].parent, block.at)) {
     return refuse("decompose_padding/P2", describe(loop) + " is not around " + describe(block),
@@ -342,7 +341,7 @@ Result<Plan> plan(const State& state, const DecomposePadding& decompose) {
   int self = scope.child(block.block().id.value);
   TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "decompose_padding/P4"));
   for (int child : scope.consumers(self)) {
-    int consumer = tree.block(scope.children()[child]->block->id.value);
+    int consumer = scope.position(tree, child);
     if (auto obstacle = analysis::why_not_covered(tree, block.at, consumer, padding.store->buffer)) {
       return refuse("decompose_padding/P4", *obstacle,
                     "take a loop further out, or decompose before the block is moved");

@@ -55,7 +55,7 @@ bool others_are_below(const Tree& tree, const analysis::Scope& scope, int self, 
   for (const Ref<BufferRegion>& write : scope.children()[self]->block->writes) {
     for (const std::vector<int>& users : {scope.writers(write->buffer), scope.readers(write->buffer)}) {
       for (int user : users) {
-        if (user != self && tree.contains(loop, tree.block(scope.children()[user]->block->id.value))) return true;
+        if (user != self && tree.contains(loop, scope.position(tree, user))) return true;
       }
     }
   }
@@ -69,7 +69,7 @@ Status check(const Place& block, const Place& loop) {
     return refuse("decompose_reduction/P1",
                   describe(block) + " is not a reduction block" +
                       (facts.why.empty() ? std::string(": it has no init") : ": " + facts.why),
-                  {block.node()}, "name a block with T.init()");
+                  block, "name a block with T.init()");
   }
   std::vector<int> loops = tree.loops_above(block.at);
   if (block.func != loop.func || !is_contained(loops, loop.at)) {
@@ -100,7 +100,7 @@ Status check(const Place& block, const Place& loop) {
     TW_RETURN_IF_ERROR(check_bare_statements(block, scope, "decompose_reduction/P5", false));
   }
   for (int child : scope.consumers(self)) {
-    int consumer = tree.block(scope.children()[child]->block->id.value);
+    int consumer = scope.position(tree, child);
     if (!tree.contains(loop.at, consumer)) continue;
     for (const Ref<BufferRegion>& write : block.block().writes) {
       if (auto obstacle = analysis::why_not_covered(tree, block.at, consumer, write->buffer)) {
@@ -183,14 +183,14 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   Expr predicate = renamed(has_init_without_steps(*realize.block) ? start.wanted : start.condition);
   *made = make<Block>(std::move(init), realize.block.span());
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = predicate, .block = *made});
-  for (size_t i = copied.size(); i-- > 0;) {
-    For copy = tree.for_at(copied[i]);
+  for (int at : reversed(copied)) {
+    For copy = tree.for_at(at);
     copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
     copy.min = renamed(copy.min);
     copy.extent = renamed(copy.extent);
     copy.annotations = {};
     copy.body = std::move(nest);
-    nest = make<For>(std::move(copy), tree[copied[i]].node->span);
+    nest = make<For>(std::move(copy), tree[at].node->span);
   }
   return nest;
 }

@@ -124,8 +124,8 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
     }
     auto size = const_int(lower), more = const_int(extent);
     if (int64_t product; size && more && (__builtin_mul_overflow(*size, *more, &product) || product > int_max(dtype))) {
-      return refuse("fuse/P6", "the product of the extents of these loops does not fit " + dtype.str(),
-                    {loops[0].node()}, "fuse fewer loops");
+      return refuse("fuse/P6", "the product of the extents of these loops does not fit " + dtype.str(), loops[0],
+                    "fuse fewer loops");
     }
     // A loop that never runs has no quotients: those by its extent are not formed.
     Expr product = lower * extent;

@@ -51,7 +51,7 @@ Result<analysis::Reducer> find_sum(const Place& block, const analysis::Scope& sc
       why = found.reducer ? "it is not a sum" : found.why_not;
     }
   }
-  return refuse("fuse_reduction_epilogue/P1", describe(block) + " cannot take an addend: " + why, {block.node()},
+  return refuse("fuse_reduction_epilogue/P1", describe(block) + " cannot take an addend: " + why, block,
                 "take a block with T.init() of 0 that adds up");
 }
 
@@ -73,16 +73,13 @@ Result<Epilogue> find_addend(const Place& block, const Ref<Buffer>& sum) {
     epilogue.element = element_of(left ? add->a : add->b);
     epilogue.addend = left ? add->b : add->a;
   }
-  bool again = false;
-  if (epilogue.element) {
-    visit(epilogue.addend, [&](const Ref<BufferLoad>& load) {
-      again |= load->buffer->data == sum->data || load->buffer->data == assignment.buffer->data;
-    });
-  }
+  const bool again = epilogue.element && any_node(epilogue.addend, [&](const Ref<BufferLoad>& load) {
+                       return load->buffer->data == sum->data || load->buffer->data == assignment.buffer->data;
+                     });
   if (!epilogue.element || again || assignment.buffer->dtype != sum->dtype) {
     return refuse("fuse_reduction_epilogue/P2",
-                  describe(block) + " does not store '" + sum->name + "' plus something else of the same type",
-                  {block.node()}, "only addends can move into the init: (sum + x), not max(sum + x, 0) or sum * x");
+                  describe(block) + " does not store '" + sum->name + "' plus something else of the same type", block,
+                  "only addends can move into the init: (sum + x), not max(sum + x, 0) or sum * x");
   }
   return epilogue;
 }
@@ -156,8 +153,8 @@ Result<Plan> plan(const State& state, const FuseReductionEpilogue& fuse) {
   auto axes = axes_by_dimension(epilogue.block(), found.element->indices);
   if (!axes) {
     return refuse("fuse_reduction_epilogue/P2",
-                  describe(epilogue) + " reads '" + partial->name + "' at other indices than its axes",
-                  {epilogue.node()}, "the epilogue has to read the sum at its own axes: D[vi, vj] = C[vi, vj] + ...");
+                  describe(epilogue) + " reads '" + partial->name + "' at other indices than its axes", epilogue,
+                  "the epilogue has to read the sum at its own axes: D[vi, vj] = C[vi, vj] + ...");
   }
   TW_RETURN_IF_ERROR(check_only_writer(epilogue, scope, other, "fuse_reduction_epilogue/P4"));
   if (auto obstacle = analysis::why_inputs_incomplete(tree, epilogue.at)) {
@@ -178,7 +175,7 @@ Result<Plan> plan(const State& state, const FuseReductionEpilogue& fuse) {
   int at = after.block(reduction.block().id.value);
   const auto& facts = analysis::BlockFacts::of(after.block_ref(at));
   if (facts.role != analysis::BlockRole::kReduction) {
-    return refuse("fuse_reduction_epilogue/P6", "the block would be no reduction: " + facts.why, {reduction.node()},
+    return refuse("fuse_reduction_epilogue/P6", "the block would be no reduction: " + facts.why, reduction,
                   "fuse before the reduction is changed");
   }
   std::vector<int> loops = after.loops_above(at);
@@ -191,7 +188,7 @@ Result<Plan> plan(const State& state, const FuseReductionEpilogue& fuse) {
   }
   TW_RETURN_IF_ERROR(check_same_outputs(tree, epilogue.at, after, at, "fuse_reduction_epilogue/P6"));
   for (int child : scope.consumers(other)) {
-    int consumer = after.block(scope.children()[child]->block->id.value);
+    int consumer = scope.position(after, child);
     if (auto obstacle = analysis::why_not_covered(after, at, consumer, found.assignment.buffer)) {
       return refuse("fuse_reduction_epilogue/P6", *obstacle, "fuse before the loops of the two blocks are changed");
     }

@@ -13,7 +13,7 @@ Result<Plan> plan(const State& state, const GetConsumers& get) {
   const Tree& tree = *place.tree;
   int scope_at = tree[place.at].scope;
   if (scope_at == Tree::kNone) {
-    return refuse("get_consumers/P1", "the root block has no consumers: nothing surrounds it", {place.node()},
+    return refuse("get_consumers/P1", "the root block has no consumers: nothing surrounds it", place,
                   "name a block inside of it: sch.get_child_blocks() gives them");
   }
   const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);

@@ -12,13 +12,11 @@ namespace {
 
 /// Whether lowering makes a block of that name: "spmm0", "spmm1", "spmm_init" of the iteration "spmm".
 bool is_block_of_one(const Func& func, const std::string& name) {
-  bool found = false;
-  visit(func, [&](const Ref<SparseIteration>& iteration) {
-    if (!name.starts_with(iteration->name_hint)) return;
+  return any_node(func, [&](const Ref<SparseIteration>& iteration) {
+    if (!name.starts_with(iteration->name_hint)) return false;
     const std::string rest = name.substr(iteration->name_hint.size());
-    found |= rest == "_init" || (!rest.empty() && rest.find_first_not_of("0123456789") == std::string::npos);
+    return rest == "_init" || (!rest.empty() && rest.find_first_not_of("0123456789") == std::string::npos);
   });
-  return found;
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ Status check_neighbors(const std::vector<Place>& loops) {
   const int sequence = tree[loops[0].at].parent;
   const bool in_sequence = tree[sequence].node->kind == Kind::kSeqStmt;
   const std::vector<int> children = in_sequence ? tree.children(sequence) : std::vector<int>{};
-  const auto first = std::find(children.begin(), children.end(), loops[0].at) - children.begin();
+  const auto first = std::ranges::find(children, loops[0].at) - children.begin();
   for (size_t i = 1; i < loops.size(); ++i) {
     const auto at = static_cast<size_t>(first) + i;
     if (loops[i].func == loops[0].func && at < children.size() && children[at] == loops[i].at) continue;
@@ -145,9 +145,7 @@ Status check_init(const Place& loop, int block) {
 /// The body of a part in terms of its own variable, and its blocks under the condition.
 Stmt body_of_part(const For& loop, const Expr& own, const Expr& condition) {
   return rewrite(substitute(loop.body, {{loop.loop_var, own}}), [&](const Ref<BlockRealize>& old, Rewriter&) -> Stmt {
-    BlockRealize realize = *old;
-    realize.predicate = logical_and(condition, realize.predicate);
-    return make<BlockRealize>(std::move(realize), old.span());
+    return with_field(old, &BlockRealize::predicate, logical_and(condition, old->predicate));
   });
 }
 
@@ -199,7 +197,7 @@ Result<Plan> plan(const State& state, const HorizontalFuse& fuse) {
     return refuse("horizontal_fuse/P3",
                   "below " + describe_in_nest(parts.loops[i]) + " stands " + *failing +
                       " may divide by zero in the iterations of other parts",
-                  {parts.loops[i].node()}, "put the loop into one block: sch.blockize() of the loop inside");
+                  parts.loops[i], "put the loop into one block: sch.blockize() of the loop inside");
   }
   For fused;
   fused.loop_var = task;

@@ -38,7 +38,7 @@ namespace {
 Status check_place(const Place& loop, const Place& block) {
   const Tree& tree = *loop.tree;
   if (block.at == 0) {
-    return refuse("lift_loop/P1", describe_in_nest(loop) + " stands in no block but the root", {loop.node()},
+    return refuse("lift_loop/P1", describe_in_nest(loop) + " stands in no block but the root", loop,
                   "name a loop inside of a block, such as 'spmm0' of an iteration 'spmm'");
   }
   if (tree.block_at(block.at).init.defined() || tree.children(block.at) != std::vector<int>{loop.at}) {

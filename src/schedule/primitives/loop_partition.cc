@@ -49,7 +49,7 @@ Result<std::vector<int64_t>> find_lengths(const State& state, const LoopPartitio
     if (std::holds_alternative<None>(factor)) {
       if (inferred >= 0) {
         return refuse("loop_partition/P3", "of the lengths of the parts of " + describe(place) + " several are None",
-                      {place.node()}, "at most one can be inferred");
+                      place, "at most one can be inferred");
       }
       inferred = position;
       lengths.push_back(0);
@@ -59,7 +59,7 @@ Result<std::vector<int64_t>> find_lengths(const State& state, const LoopPartitio
       return refuse(
           "loop_partition/P3",
           "length number " + std::to_string(position) + " of the parts of " + describe(place) + " is not constant",
-          {place.node()}, "give numbers or sampled values");
+          place, "give numbers or sampled values");
     }
     auto* number = std::get_if<int64_t>(&factor);
     int64_t length = number ? *number : state.value(std::get<ExprRV>(factor));
@@ -67,13 +67,13 @@ Result<std::vector<int64_t>> find_lengths(const State& state, const LoopPartitio
       return refuse("loop_partition/P3",
                     "length number " + std::to_string(position) + " of the parts of " + describe(place) + " is " +
                         std::to_string(length),
-                    {place.node()}, "each part has at least one iteration");
+                    place, "each part has at least one iteration");
     }
     if (length >= extent - total) {
       return refuse("loop_partition/P4",
                     "the lengths of the parts leave nothing of the " + std::to_string(extent) + " iterations of " +
                         describe(place),
-                    {place.node()}, "leave the last one out: it is what the others leave");
+                    place, "leave the last one out: it is what the others leave");
     }
     total += length;
     lengths.push_back(length);
@@ -147,7 +147,7 @@ Result<Plan> plan(const State& state, const LoopPartition& partition) {
   TW_RETURN_IF_ERROR(require_plain_loop(place, "loop_partition/P1"));
   auto min = const_int(loop.min), extent = const_int(loop.extent);
   if (!min || !extent) {
-    return refuse("loop_partition/P2", "the range of " + describe(place) + " is not constant", {place.node()},
+    return refuse("loop_partition/P2", "the range of " + describe(place) + " is not constant", place,
                   "sch.split() takes loops of symbolic sizes");
   }
   TW_TRY(lengths, find_lengths(state, partition, place, *extent));
@@ -155,7 +155,7 @@ Result<Plan> plan(const State& state, const LoopPartition& partition) {
     return refuse("loop_partition/P5", *obstacle,
                   "partition the outer one of the two, or before the inner one is bound");
   if (tree.child_blocks(place.at).empty()) {
-    return refuse("loop_partition/P5", "there is no block below " + describe(place), {place.node()},
+    return refuse("loop_partition/P5", "there is no block below " + describe(place), place,
                   "partition a loop around blocks");
   }
   // Blocks inside of others, too, may be bound to the loop itself.

@@ -47,8 +47,8 @@ Result<Plan> plan(const State& state, const MatchToAlloc& step) {
   TW_TRY(position, buffer_position(step.buffer_index, block.block().writes, block, "write", "match_to_alloc/P1"));
   const Ref<Buffer>& buffer = block.block().writes[position]->buffer;
   if (!is_parameter(state, block.func, buffer) || !buffer->strides.empty()) {
-    return refuse("match_to_alloc/P2", "'" + buffer->name + "' is no parameter, or has strides of its own",
-                  {block.node()}, "name a write to a parameter; what the function allocates stays in it anyway");
+    return refuse("match_to_alloc/P2", "'" + buffer->name + "' is no parameter, or has strides of its own", block,
+                  "name a write to a parameter; what the function allocates stays in it anyway");
   }
   const Tree& tree = *block.tree;
   const analysis::Scope& before = analysis::Scope::of(tree, 0);
@@ -63,7 +63,7 @@ Result<Plan> plan(const State& state, const MatchToAlloc& step) {
   plan.root = with_own(tree.block_ref(0), buffer, own);
   const Tree& after = Tree::of(plan.root);
   const analysis::Scope& scope = analysis::Scope::of(after, 0);
-  auto block_of = [&](int child) { return after.block(scope.children()[child]->block->id.value); };
+  auto block_of = [&](int child) { return scope.position(after, child); };
   for (int reader : scope.readers(own)) {
     std::optional<analysis::Obstacle> obstacle;
     bool is_written = false;

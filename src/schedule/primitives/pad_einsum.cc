@@ -54,8 +54,7 @@ using ExtentOfVar = std::unordered_map<NodeRef, Expr>;  ///< by variable
 bool is_element(const BufferRegion& region, const Block& block, const ExtentOfVar& extents, bool is_read) {
   return all_of(region.region, [&](const Ref<Range>& r) {
     bool axis = any_of(block.iter_vars, [&](const Ref<IterVar>& iter) { return r->min == iter->var; });
-    bool stays = is_read && effect_of(r->min) == Effect::kPure &&
-                 !uses_any_var(r->min, [&](const Ref<Var>& v) { return extents.count(v) != 0; });
+    bool stays = is_read && effect_of(r->min) == Effect::kPure && !uses_any_of(r->min, extents);
     return is_const_int(r->extent, 1) && (axis || const_int(r->min) || stays);
   });
 }
@@ -85,8 +84,8 @@ Status check_form(const Place& place, const ExtentOfVar& extents) {
   visit(block.body, [&](const Ref<For>&) { plain = false; }, [&](const Ref<BlockRealize>&) { plain = false; });
   if (good && plain) return Ok{};
   return refuse("pad_einsum/P2",
-                describe(place) + " cannot be padded: " + (good ? "its body is more than one element's" : why),
-                {place.node()}, "each buffer is to be accessed at one element, by axes: C[vi, vj], A[vi, vk]");
+                describe(place) + " cannot be padded: " + (good ? "its body is more than one element's" : why), place,
+                "each buffer is to be accessed at one element, by axes: C[vi, vj], A[vi, vk]");
 }
 
 /// The smallest type of the axis and of the dimensions that it indexes.
@@ -122,7 +121,7 @@ Result<ExtentOfVar> find_extents(const Place& place, const std::vector<int64_t>&
                     "the axis '" + axis.var->name_hint + "' of " + describe(place) + " (extent " +
                         brief(axis.dom->extent) + "), rounded up to a multiple of " + std::to_string(padding[i]) +
                         ", does not fit " + type.str(),
-                    {place.node()}, "pad to a smaller multiple, or let the axes and the shapes be T.int64");
+                    place, "pad to a smaller multiple, or let the axes and the shapes be T.int64");
     }
     Expr extent = analyzer.simplify(size_ceildiv(axis.dom->extent, constant(dtype, padding[i])) * padding[i]);
     if (analyzer.can_prove_equal(extent, axis.dom->extent)) continue;
@@ -148,7 +147,7 @@ Result<ExtentOfVar> find_extents(const Place& place, const std::vector<int64_t>&
     if (bound_loop == Tree::kNone) {
       return refuse("pad_einsum/P3",
                     "the axis '" + axis.var->name_hint + "' of " + describe(place) + " is not one loop of its own",
-                    {place.node()}, "pad before loops are split, fused or shared");
+                    place, "pad before loops are split, fused or shared");
     }
     extents.emplace(axis.var, extent);
     extents.emplace(tree.for_at(bound_loop).loop_var, extent);
@@ -197,7 +196,7 @@ Status check_values(const Place& place, const ExtentOfVar& extents) {
     if (!zero) why = "beyond the domain of '" + axis->var->name_hint + "' it might not add zero";
   }
   if (why.empty()) return Ok{};
-  return refuse("pad_einsum/P4", describe(place) + " cannot be padded: " + why, {place.node()},
+  return refuse("pad_einsum/P4", describe(place) + " cannot be padded: " + why, place,
                 "a reduction can be padded where it sums up products of elements that its axis indexes");
 }
 
@@ -253,8 +252,8 @@ Padded pad_buffer(const BufferRegion& region, const Place& place, const ExtentOf
       span = {cast(dtype, dom.min), cast(dtype, dom.extent), cast(dtype, dom.extent)};
     }
     keep_inside(span, old);
-    if (auto enlarged = extents.find(index); enlarged != extents.end()) {
-      shape.back() = span.padded = cast(dtype, enlarged->second);
+    if (auto* enlarged = find_value(extents, index)) {
+      shape.back() = span.padded = cast(dtype, *enlarged);
     }
     result.spans.push_back(std::move(span));
   }
@@ -309,26 +308,24 @@ Stmt enlarged(const Stmt& top, const ExtentOfVar& extents, const std::vector<Pad
     return buffer;
   };
   auto region = [&](const Ref<BufferRegion>& old) {
-    BufferRegion changed = *old;
-    changed.buffer = replaced(old->buffer);
-    return make<BufferRegion>(std::move(changed), old.span());
+    return with_field(old, &BufferRegion::buffer, replaced(old->buffer));
   };
   return rewrite(
       top,
       [&](const Ref<For>& old, Rewriter& walk) -> Stmt {
         For changed = *walk.descend(old);
-        if (auto it = extents.find(old->loop_var); it != extents.end()) {
-          changed.extent = cast(changed.loop_var.dtype(), it->second);
+        if (auto* found = find_value(extents, old->loop_var)) {
+          changed.extent = cast(changed.loop_var.dtype(), *found);
         }
         return make<For>(std::move(changed), old.span());
       },
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         Block changed = *walk.descend(old);
         for (Ref<IterVar>& axis : changed.iter_vars) {
-          auto it = extents.find(axis->var);
-          if (it == extents.end()) continue;
+          auto* known = find_value(extents, axis->var);
+          if (!known) continue;
           IterVar larger = *axis;
-          larger.dom = range(axis->dom->min, cast(axis->var.dtype(), it->second));
+          larger.dom = range(axis->dom->min, cast(axis->var.dtype(), *known));
           axis = make<IterVar>(std::move(larger));
         }
         for (Ref<BufferRegion>& read : changed.reads) read = region(read);
@@ -336,14 +333,12 @@ Stmt enlarged(const Stmt& top, const ExtentOfVar& extents, const std::vector<Pad
         return make<Block>(std::move(changed), old.span());
       },
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
-        BufferLoad changed = *walk.descend(old);
-        changed.buffer = replaced(changed.buffer);
-        return make<BufferLoad>(std::move(changed), old.span());
+        Ref<BufferLoad> inner = walk.descend(old);
+        return with_field(inner, &BufferLoad::buffer, replaced(inner->buffer));
       },
       [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
-        BufferStore changed = *walk.descend(old);
-        changed.buffer = replaced(changed.buffer);
-        return make<BufferStore>(std::move(changed), old.span());
+        Ref<BufferStore> inner = walk.descend(old);
+        return with_field(inner, &BufferStore::buffer, replaced(inner->buffer));
       });
 }
 
@@ -372,7 +367,7 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
                   "padding has " + std::to_string(pad.padding.size()) + " numbers for the " +
                       std::to_string(block.iter_vars.size()) + " axes of " + describe(place) +
                       (positive ? "" : ", some not positive"),
-                  {place.node()}, "give one number per axis, 1 for those that stay as they are");
+                  place, "give one number per axis, 1 for those that stay as they are");
   }
   TW_TRY(extents, find_extents(place, pad.padding));
   TW_RETURN_IF_ERROR(check_form(place, extents));
@@ -392,7 +387,7 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
   std::vector<Ref<Block>> copies;
   auto blocks = [&](const std::vector<int>& children) {
     std::vector<int> found;
-    for (int child : children) found.push_back(tree.block(scope.children()[child]->block->id.value));
+    for (int child : children) found.push_back(scope.position(tree, child));
     std::erase(found, place.at);
     return found;
   };
@@ -444,7 +439,7 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
       return refuse("pad_einsum/P6", *obstacle, "pad before the loops are bound to threads");
   }
   for (int child : scope.consumers(self)) {
-    int consumer = after.block(scope.children()[child]->block->id.value);
+    int consumer = scope.position(after, child);
     if (auto obstacle = analysis::why_inputs_incomplete(after, consumer))
       return refuse("pad_einsum/P5", *obstacle,
                     "pad before the loops around the block and around its consumers are changed");

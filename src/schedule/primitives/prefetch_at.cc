@@ -67,7 +67,7 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   }
   if (!analysis::Scope::of(tree, at.scope).writers(buffer).empty() || other_name(tree, at.scope, buffer).defined()) {
     return refuse("prefetch_at/P4", "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is written",
-                  {at.block.node()}, "prefetch what is only read there");
+                  at.block, "prefetch what is only read there");
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, at.block.at);
@@ -78,12 +78,12 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
       return refuse("prefetch_at/P5",
                     "where " + describe(at.block) + " reads '" + buffer->name +
                         "' depends on data that it reads on a condition only",
-                    {at.block.node()}, "prefetch what is read at indices that loops alone decide");
+                    at.block, "prefetch what is read at indices that loops alone decide");
     }
     if (!analysis::may_divide_by_zero(r->min, analyzer) && !analysis::may_divide_by_zero(r->extent, analyzer)) continue;
     return refuse("prefetch_at/P5",
                   describe(at.block) + " reads '" + buffer->name + "' at indices that divide by a size that may be 0",
-                  {at.block.node()}, "split by a constant instead");
+                  at.block, "split by a constant instead");
   }
   Expr later = loop.loop_var + constant(loop.loop_var.dtype(), prefetch.distance);
   frame.values[axis] = later;

@@ -57,9 +57,7 @@ Selected select_by(const arith::Region& region, const Ref<Var>& loop_var) {
       if (!selected.position.defined()) selected.position = load->indices[0];
       selected.is_one &= structural_equal(selected.position, load->indices[0]);
       selected.tables.push_back(load->buffer);
-      BufferLoad later = *load;
-      later.indices = {selected.at};
-      return make<BufferLoad>(std::move(later), load.span());
+      return with_field(load, &BufferLoad::indices, {selected.at});
     });
   };
   for (const Ref<Range>& r : region) selected.region.push_back(range(moved(r->min), moved(r->extent)));
@@ -99,7 +97,7 @@ Status check_order(const AtLoop& at, const Ref<Buffer>& buffer) {
   const bool is_written = !analysis::Scope::of(tree, at.scope).writers(buffer).empty();
   if (!is_written && !other_name(tree, at.scope, buffer).defined()) return Ok{};
   return refuse("prefetch_indirect/P4", "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is written",
-                {at.block.node()}, "prefetch what is only read there");
+                at.block, "prefetch what is only read there");
 }
 
 }  // namespace
@@ -143,7 +141,7 @@ Result<Plan> plan(const State& state, const PrefetchIndirect& prefetch) {
     return refuse("prefetch_indirect/P5",
                   "beyond the end of " + describe(at.loop) + ", '" + selected.tables.front()->name +
                       "' may select elements out of bounds of '" + buffer->name + "'",
-                  {at.block.node()},
+                  at.block,
                   "declare its values: T.assume_buffer_domain(" + selected.tables.front()->name + ", [0, ...])");
   }
   RegionBlock frame = region_block(at, selected.region, /*by_digits=*/false);

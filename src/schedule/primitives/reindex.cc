@@ -28,6 +28,7 @@
 #include "schedule/kept_shape.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -69,7 +70,7 @@ Status check_declared(const ReindexRequest& request) {
     return refuse("reindex/P5",
                   describe_block(scope) + " declares to read " + analysis::brief(read) + ", and the axes of " +
                       describe(request.block) + " have more values than that",
-                  {request.block.node()}, "reindex before loops are made a block of their own");
+                  request.block, "reindex before loops are made a block of their own");
   }
   return Ok{};
 }
@@ -84,7 +85,7 @@ Status check_values(const State& state, const ReindexRequest& request) {
                                       "reindex outside of the block that makes the view"));
   if (request.reads) {
     if (tree.touches(block.block().writes, request.buffer)) {
-      return refuse("reindex/P4", describe(block) + " writes '" + name + "' too", {block.node()},
+      return refuse("reindex/P4", describe(block) + " writes '" + name + "' too", block,
                     "reindex the write: it takes what the block reads of its results along");
     }
     if (auto obstacle = why_not_all_written(state, block, request.scope, request.buffer))
@@ -99,7 +100,7 @@ Status check_values(const State& state, const ReindexRequest& request) {
         !plain ? describe(block) + " is neither a complete nor a reduction block: " +
                      (facts.why.empty() ? std::string("it updates elements that have a value before") : facts.why)
                : "'" + name + "' is written by other blocks than " + describe(block) + " as well";
-    return refuse("reindex/P4", std::move(why), {block.node()}, "reindex before the reduction is decomposed");
+    return refuse("reindex/P4", std::move(why), block, "reindex before the reduction is decomposed");
   }
   Ref<BufferRegion> all = axes_as_region(block.block(), request.axes);
   auto loops = analysis::loops_between(tree, request.scope, block.at);
@@ -111,8 +112,8 @@ Status check_values(const State& state, const ReindexRequest& request) {
   arith::Box wanted;
   for (size_t i : request.axes) wanted.push_back(arith::IntSet::of_range(block.block().iter_vars[i]->dom));
   if (written && is_true(written->condition) && arith::proves_subset(wanted, written->box, analyzer)) return Ok{};
-  return refuse("reindex/P5", "it cannot be proved that " + describe(block) + " runs for all values of its axes",
-                {block.node()}, "let the axes have the domains that the loops give them");
+  return refuse("reindex/P5", "it cannot be proved that " + describe(block) + " runs for all values of its axes", block,
+                "let the axes have the domains that the loops give them");
 }
 
 Result<ReindexRequest> check(const State& state, const ReIndex& reindex) {
@@ -120,7 +121,7 @@ Result<ReindexRequest> check(const State& state, const ReIndex& reindex) {
   const Tree& tree = *block.tree;
   ReindexRequest request{block, tree[block.at].scope, 0, {}, false, {}, {}, {}};
   if (request.scope == Tree::kNone)
-    return refuse("reindex/P1", "the root block has no axes", {block.node()}, "name a block inside of it");
+    return refuse("reindex/P1", "the root block has no axes", block, "name a block inside of it");
   TW_TRY(chosen, touched_position(reindex.buffer, block, "reindex/P1"));
   std::tie(request.reads, request.position) = chosen;
   request.buffer = (request.reads ? block.block().reads : block.block().writes)[request.position]->buffer;
@@ -135,7 +136,7 @@ Result<ReindexRequest> check(const State& state, const ReIndex& reindex) {
   int at = block.at;
   while (tree[tree[at].parent].is_loop && tree.children(tree[at].parent).size() == 1) at = tree[at].parent;
   if (!CopyPlace{request.scope, at, true}.is_direct(tree)) {
-    return refuse("reindex/P3", describe(block) + " is not alone in the loops around it", {block.node()},
+    return refuse("reindex/P3", describe(block) + " is not alone in the loops around it", block,
                   "reindex before other blocks are moved under its loops");
   }
   TW_RETURN_IF_ERROR(check_values(state, request));
@@ -181,11 +182,11 @@ Result<Plan> plan(const State& state, const ReIndex& reindex) {
     values.push_back(loops.back().first);
   }
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = request.condition, .block = copy});
-  for (size_t i = loops.size(); i-- > 0;) {
+  for (const auto& [v, domain] : reversed(loops)) {
     For loop;
-    loop.loop_var = loops[i].first;
-    loop.min = loops[i].second->min;
-    loop.extent = loops[i].second->extent;
+    loop.loop_var = v;
+    loop.min = domain->min;
+    loop.extent = domain->extent;
     loop.body = std::move(nest);
     nest = make<For>(std::move(loop));
   }

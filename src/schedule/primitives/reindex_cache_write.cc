@@ -38,7 +38,7 @@ Result<CopyPlace> choose_place(const Place& block, int scope_at, const Ref<Buffe
   const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   TW_RETURN_IF_ERROR(require_only_blocks(block, scope_at, "reindex_cache_write/P7"));
   auto no = [&](std::string why) {
-    return refuse("reindex_cache_write/P3", std::move(why), {block.node()},
+    return refuse("reindex_cache_write/P3", std::move(why), block,
                   "cache before its reduction is decomposed, and outside of blocks that make views");
   };
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
@@ -52,7 +52,7 @@ Result<CopyPlace> choose_place(const Place& block, int scope_at, const Ref<Buffe
   TW_RETURN_IF_ERROR(require_one_name(block, scope_at, buffer, "reindex_cache_write/P3"));
   std::vector<int> later;
   for (int child : scope.readers(buffer)) {
-    int reader = tree.block(scope.children()[child]->block->id.value);
+    int reader = scope.position(tree, child);
     if (reader > block.at) later.push_back(reader);
     if (reader < block.at && share_a_loop(tree, scope_at, reader, block.at)) {
       return no(describe_block(tree.block_at(reader)) + " reads '" + buffer->name + "' before " + describe(block) +
@@ -100,7 +100,7 @@ Result<Plan> plan(const State& state, const ReindexCacheWrite& cache) {
     return refuse(
         "reindex_cache_write/P6",
         "it cannot be proved that the elements of '" + buffer->name + "' are complete where the copy would stand",
-        {block.node()}, "take this step before the loops around the block are changed");
+        block, "take this step before the loops around the block are changed");
   }
 
   Plan plan = insert_axis_copy(block, place, axes, nest);

@@ -160,7 +160,7 @@ Result<Plan> plan(const State& state, const Reorder& reorder) {
     TW_TRY(place, state.find(rv));
     for (const Place& other : named) {
       if (other.func == place.func && other.at == place.at) {
-        return refuse("reorder/P1", describe(place) + " is named twice", {place.node()}, "name each loop once");
+        return refuse("reorder/P1", describe(place) + " is named twice", place, "name each loop once");
       }
       if (other.func != place.func) {
         return refuse("reorder/P2", describe(place) + " and " + describe(other) + " are in different functions",
@@ -184,11 +184,7 @@ Result<Plan> plan(const State& state, const Reorder& reorder) {
   TW_RETURN_IF_ERROR(check_joint_copies(tree, chain, order));
 
   Stmt nest = tree.for_at(chain.back()).body;
-  for (size_t i = order.size(); i-- > 0;) {
-    For loop = tree.for_at(order[i]);
-    loop.body = std::move(nest);
-    nest = make<For>(std::move(loop), tree[order[i]].node->span);
-  }
+  for (int loop : reversed(order)) nest = with_body(tree.stmt(loop).borrow<For>(), std::move(nest));
   TreeEdit edit(tree);
   edit.replace(chain.front(), std::move(nest));
   Plan plan = give_loops(named[0].func, edit.finish(), {});

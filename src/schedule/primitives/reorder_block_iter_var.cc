@@ -30,12 +30,11 @@ Result<Plan> plan(const State& state, const ReorderBlockIterVar& reorder) {
     return refuse("reorder_block_iter_var/P1",
                   "new_order = [" + order + "] does not name each of the " + std::to_string(block.iter_vars.size()) +
                       " axes of " + describe(place) + " once",
-                  {place.node()}, "axes are numbered from 0 on");
+                  place, "axes are numbered from 0 on");
   }
   const BlockRealize* realize = place.tree->realize_at(place.at);
   if (!realize)
-    return refuse("reorder_block_iter_var/P2", "the root block has no axes", {place.node()},
-                  "name a block inside of it");
+    return refuse("reorder_block_iter_var/P2", "the root block has no axes", place, "name a block inside of it");
   std::vector<Ref<IterVar>> axes;
   std::vector<Expr> values;
   for (int64_t from : reorder.new_order) {

@@ -72,7 +72,7 @@ Result<Plan> plan(const State& state, const ReverseCacheRead& cache) {
   TW_TRY(axes, selected_cache(block, buffer, element, cache.storage_scope, cache.dim_order, "reverse_cache_read/P5"));
   const int outside = tree[place.near].parent;
   if (!analysis::is_unconditional(tree, outside, block.at)) {
-    return refuse("reverse_cache_read/P7", describe(block) + " runs on a condition", {block.node()},
+    return refuse("reverse_cache_read/P7", describe(block) + " runs on a condition", block,
                   "take the copy before its loops are put under a condition");
   }
   const bool is_said = element.guard.defined() && is_said_by(block, element.guard, axes.axes);

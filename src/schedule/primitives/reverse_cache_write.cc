@@ -50,7 +50,7 @@ namespace tilewright::schedule {
 namespace {
 
 Diagnostic no_step(const Place& block, const std::string& why) {
-  return refuse("reverse_cache_write/P3", describe(block) + " " + why, {block.node()},
+  return refuse("reverse_cache_write/P3", describe(block) + " " + why, block,
                 "the body is to be one step, such as C[I[vi]] += x; decompose_reduction() takes an init apart");
 }
 
@@ -132,18 +132,14 @@ Status check_added_once(const Place& block, const Tree& after, int copy, const S
                 "the loops that move the axes of " + describe(block) +
                     " which select elements move other axes, too, or may repeat a value: what is copied back would be "
                     "added several times",
-                {block.node()}, "take this step before the loops around the block are fused");
+                block, "take this step before the loops around the block are fused");
 }
 
 /// The nest whose block, `made`, declares what the original one does of the buffers that it reads.
 Stmt with_declarations(const Stmt& nest, const Block& original, Ref<Block>* made) {
   Annotations declared;
   for (const BufferDomain& domain : buffer_domains(original)) {
-    bool is_read = false;
-    visit(*made, [&](const Ref<BufferLoad>& load, Visitor& walk) {
-      is_read |= load->buffer == domain.buffer;
-      walk.descend(load);
-    });
+    const bool is_read = any_node(*made, [&](const Ref<BufferLoad>& load) { return load->buffer == domain.buffer; });
     if (is_read && !domain.segments.defined()) declare(declared, domain);
   }
   if (declared.empty()) return nest;
@@ -190,7 +186,7 @@ Result<Plan> plan(const State& state, const ReverseCacheWrite& cache) {
   TW_TRY(axes, selected_cache(block, buffer, element, cache.storage_scope, cache.dim_order, "reverse_cache_write/P5"));
   auto loops = analysis::loops_between(tree, scope, block.at);
   if (!loops) {
-    return refuse("reverse_cache_write/P7", describe(block) + " runs on a condition", {block.node()},
+    return refuse("reverse_cache_write/P7", describe(block) + " runs on a condition", block,
                   "take this step before its loops are put under a condition");
   }
   const int around = innermost_outside(block, scope, *loops, axes.axes);

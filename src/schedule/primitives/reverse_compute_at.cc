@@ -79,7 +79,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
   analysis::bind_above(analyzer, tree, loop.at);
   analysis::assume_runs_around(analyzer, tree, loop.at);
   std::optional<AxisSets> possible;
-  auto position = [&](int child) { return tree.block(scope.children()[child]->block->id.value); };
+  auto position = [&](int child) { return scope.position(tree, child); };
   for (int child : scope.producers(self)) {
     int producer = position(child);
     int statement = statement_with(tree, statements, producer);
@@ -108,7 +108,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
     }
   }
   if (!possible) {
-    return refuse("reverse_compute_at/P4", describe(block) + " has no producers", {block.node()},
+    return refuse("reverse_compute_at/P4", describe(block) + " has no producers", block,
                   "reverse_compute_at moves a block to what it reads; compute_at to what reads its results");
   }
   for (int child : scope.consumers(self)) {

@@ -54,8 +54,7 @@ Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int sel
   std::vector<int> producers = scope.producers(self);
   if (producers.size() != 1) {
     return refuse("reverse_compute_inline/P2",
-                  describe(block) + " has " + std::to_string(producers.size()) + " producers instead of one",
-                  {block.node()},
+                  describe(block) + " has " + std::to_string(producers.size()) + " producers instead of one", block,
                   "what is taken into its producer reads the result of one block; inline the others before with "
                   "compute_inline()");
   }
@@ -88,7 +87,7 @@ std::optional<std::vector<Expr>> load_indices(const BufferStore& store, const Re
     if (load->buffer != buffer) return;
     same &= !load->predicate.defined() && load.dtype() == buffer->dtype;
     if (!indices) indices = load->indices;
-    same &= std::equal(indices->begin(), indices->end(), load->indices.begin(), load->indices.end(), same_expr);
+    same &= same_exprs(*indices, load->indices);
   });
   return same ? indices : std::nullopt;
 }
@@ -201,8 +200,8 @@ class Merged {
     Expr condition = bool_imm(true);
     for (const Expr& each : inside_) condition = logical_and(condition, each);
     if (!inside_.empty()) body = make<IfThenElse>({condition, std::move(body), {}}, span);
-    for (size_t i = loops_.size(); i-- > 0;) {
-      For loop = *loops_[i];
+    for (const For* old : reversed(loops_)) {
+      For loop = *old;
       loop.body = std::move(body);
       body = make<For>(std::move(loop), span);
     }
@@ -277,8 +276,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
       indices ? axes_of_consumer(block.block(), *indices, pair.producer.block(), pair.inner, instances) : std::nullopt;
   if (!axes) {
     return refuse("reverse_compute_inline/P3",
-                  describe(block) + " reads '" + buffer->name + "' at indices that do not determine its axes",
-                  {block.node()},
+                  describe(block) + " reads '" + buffer->name + "' at indices that do not determine its axes", block,
                   "the block has to read it at indices that its axes follow from: B[vi, vj], B[vi * 4 + vj]");
   }
   // Rewrite the store in terms of the producer's axes; the producer's stored value replaces the load.
@@ -337,10 +335,10 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
     TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, at, "reverse_compute_inline/P6"));
   }
   for (int child : scope.consumers(self)) {
-    uint64_t id = scope.children()[child]->block->id.value;
     // Each instance runs no later than before: in the iteration where its producer did.
-    if (runs_all && !analysis::why_not_covered(tree, block.at, tree.block(id), pair.outer.buffer)) continue;
-    int consumer = after.block(id);
+    if (runs_all && !analysis::why_not_covered(tree, block.at, scope.position(tree, child), pair.outer.buffer))
+      continue;
+    int consumer = scope.position(after, child);
     if (auto obstacle = analysis::why_not_covered(after, at, consumer, pair.outer.buffer)) {
       return refuse("reverse_compute_inline/P6", *obstacle, "inline before the loops of the two blocks are changed");
     }

@@ -88,7 +88,7 @@ Result<ReductionChain> find_chain(const Place& loop) {
   if (blocks.size() != 1) {
     return refuse("rfactor/P1",
                   "below " + describe(loop) + " stand " + std::to_string(blocks.size()) + " blocks instead of one",
-                  {loop.node()}, "compute the others elsewhere first");
+                  loop, "compute the others elsewhere first");
   }
   ReductionChain chain{{loop.func, loop.tree, blocks[0]}, loop, tree.loops_above(blocks[0]), {}};
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(blocks[0]));
@@ -98,7 +98,7 @@ Result<ReductionChain> find_chain(const Place& loop) {
     return refuse("rfactor/P1",
                   describe(chain.block) + " is not a reduction block" +
                       (facts.why.empty() ? std::string(": it has no init") : ": " + facts.why),
-                  {chain.block.node()}, "name loops of a block with T.init()");
+                  chain.block, "name loops of a block with T.init()");
   }
   if (chain.accumulates) {
     if (auto obstacle = analysis::why_two_names(tree, blocks[0])) {
@@ -111,7 +111,7 @@ Result<ReductionChain> find_chain(const Place& loop) {
     TW_RETURN_IF_ERROR(require_inits_run(chain.block, "rfactor/P8"));
   }
   if (loop.loop().kind != ForKind::kSerial) {
-    return refuse("rfactor/P2", describe(loop) + " is not serial", {loop.node()},
+    return refuse("rfactor/P2", describe(loop) + " is not serial", loop,
                   "factor the loop first, then say who runs the iterations");
   }
   TW_RETURN_IF_ERROR(find_roles(chain));
@@ -397,7 +397,7 @@ Status check_after(const ReductionChain& chain, const analysis::Scope& scope, in
   for (int at : {partial, block}) {
     const auto& facts = analysis::BlockFacts::of(after.block_ref(at));
     if (facts.role != analysis::BlockRole::kReduction && facts.role != analysis::BlockRole::kComplete) {
-      return refuse("rfactor/P8", describe(chain.block) + " would be no reduction: " + facts.why, {chain.block.node()},
+      return refuse("rfactor/P8", describe(chain.block) + " would be no reduction: " + facts.why, chain.block,
                     "factor before the loops of the reduction are changed");
     }
     int from = after[after.loops_above(at).front()].parent;
@@ -410,7 +410,7 @@ Status check_after(const ReductionChain& chain, const analysis::Scope& scope, in
     TW_RETURN_IF_ERROR(recheck_execution(after, at, "rfactor/P9"));
   }
   for (int child : scope.consumers(self)) {
-    int consumer = after.block(scope.children()[child]->block->id.value);
+    int consumer = scope.position(after, child);
     for (const Ref<BufferRegion>& write : chain.block.block().writes) {
       if (auto obstacle = analysis::why_not_covered(after, block, consumer, write->buffer)) {
         return refuse("rfactor/P8", *obstacle, "factor before the loops of the reduction are changed");
@@ -442,7 +442,7 @@ Status check_first_step(const ReductionChain& chain) {
     return refuse("rfactor/P8",
                   "it cannot be proved that the first step of " + describe(chain.block) +
                       ", which begins the reduction, runs for each element: that is on a condition",
-                  {chain.block.node()}, "choose between a value and a neutral one by T.if_then_else() in its body");
+                  chain.block, "choose between a value and a neutral one by T.if_then_else() in its body");
   }
   return Ok{};
 }
@@ -474,7 +474,7 @@ Status check_elements(const ReductionChain& chain, const analysis::Reducer& redu
   }
   return refuse("rfactor/P8",
                 "it cannot be proved that " + describe(chain.block) + " comes to each element once but for its steps",
-                {chain.block.node()}, "bind each of its axes to a loop, and index what it writes by these axes");
+                chain.block, "bind each of its axes to a loop, and index what it writes by these axes");
 }
 
 /// Where the last of equal pairs stays, groups follow one another as their steps did, and have no steps that start
@@ -508,7 +508,7 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
                                                        : analysis::find_reducer(chain.block.block());
   if (!reduction.reducer) {
     return refuse(
-        "rfactor/P5", describe(chain.block) + " cannot be factored: " + reduction.why_not, {chain.block.node()},
+        "rfactor/P5", describe(chain.block) + " cannot be factored: " + reduction.why_not, chain.block,
         "sums, products, min, max, and, or are known, tuples of several such reductions, and argmax and argmin, "
         "whose parts are bound before the first store: `i = T.Select(...)`, `v = T.Select(...)`, "
         "`I[vi] = i`, `V[vi] = v`");
@@ -519,7 +519,7 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
     return refuse("rfactor/P6",
                   "factor_axis " + std::to_string(rfactor.factor_axis) + " is not between " +
                       std::to_string(-rank - 1) + " and " + std::to_string(rank),
-                  {chain.block.node()}, "0 puts the new axis first, -1 last");
+                  chain.block, "0 puts the new axis first, -1 last");
   }
   auto position = static_cast<size_t>(rfactor.factor_axis < 0 ? rfactor.factor_axis + rank + 1 : rfactor.factor_axis);
   int scope_at = tree[chain.block.at].scope;

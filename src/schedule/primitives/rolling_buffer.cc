@@ -93,7 +93,7 @@ std::optional<analysis::Obstacle> why_values_vary(const Tree& tree, const analys
     }
     if (auto obstacle = analysis::why_inputs_incomplete(tree, at)) return obstacle;
     for (int child : scope.producers(scope.child(tree.block_at(at).id.value))) {
-      pending.push_back(tree.block(scope.children()[child]->block->id.value));
+      pending.push_back(scope.position(tree, child));
     }
   }
   return std::nullopt;
@@ -127,7 +127,7 @@ Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {
   const Tree& tree = *block.tree;
   Roll roll{block, tree[block.at].scope, 0, {}, {}, {}, {}};
   if (roll.scope == Tree::kNone)
-    return refuse("rolling_buffer/P1", "the root block is not a producer", {block.node()}, "name a block inside of it");
+    return refuse("rolling_buffer/P1", "the root block is not a producer", block, "name a block inside of it");
   const auto& writes = block.block().writes;
   TW_TRY(position, buffer_position(write, writes, block, "write", "rolling_buffer/P1"));
   roll.position = position;
@@ -135,7 +135,7 @@ Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {
   const Block& outer = tree.block_at(roll.scope);
   const analysis::Scope& scope = analysis::Scope::of(tree, roll.scope);
   if (scope.writers(roll.buffer).size() > 1) {
-    return refuse("rolling_buffer/P2", "several blocks write '" + roll.buffer->name + "'", {block.node()},
+    return refuse("rolling_buffer/P2", "several blocks write '" + roll.buffer->name + "'", block,
                   "take this step before the reduction is decomposed");
   }
   if (auto obstacle = why_values_vary(tree, scope, block.at))
@@ -147,7 +147,7 @@ Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {
   }
   bool own = is_contained(outer.alloc_buffers, roll.buffer);
   for (int child : scope.readers(roll.buffer)) {
-    int reader = tree.block(scope.children()[child]->block->id.value);
+    int reader = scope.position(tree, child);
     if (reader != block.at) roll.readers.push_back(reader);
     if (analysis::binding_reads(*tree.realize_at(reader), roll.buffer)) {
       return refuse("rolling_buffer/P3",
@@ -159,7 +159,7 @@ Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {
       has_other_use(tree.block_ref(roll.scope), roll.buffer)) {
     return refuse("rolling_buffer/P3",
                   "'" + roll.buffer->name + "' is not a buffer of the scope that other blocks read by plain loads",
-                  {block.node()}, "roll the result of a stage that compute_at() has put under a loop of its consumer");
+                  block, "roll the result of a stage that compute_at() has put under a loop of its consumer");
   }
   for (int reader : roll.readers) {
     if (auto obstacle = analysis::why_not_covered(tree, block.at, reader, roll.buffer)) {
@@ -172,8 +172,8 @@ Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {
   while (tree[common].node->kind == Kind::kSeqStmt) common = tree[common].parent;
   if (!tree[common].is_loop) {
     return refuse("rolling_buffer/P4",
-                  "no loop holds both " + describe(block) + " and what reads '" + roll.buffer->name + "'",
-                  {block.node()}, "tile the consumer, and sch.compute_at(producer, loop)");
+                  "no loop holds both " + describe(block) + " and what reads '" + roll.buffer->name + "'", block,
+                  "tile the consumer, and sch.compute_at(producer, loop)");
   }
   roll.loops = tree.loops_above(common);
   roll.loops.push_back(common);
@@ -460,26 +460,25 @@ Result<Roll> find_roll(const Place& block, const BufferIndex& write) {
   if (!find_overlaps(roll)) {
     return refuse(
         "rolling_buffer/P6",
-        "no loop moves a window over '" + roll.buffer->name + "' that overlaps with the one before",
-        {roll.block.node()},
+        "no loop moves a window over '" + roll.buffer->name + "' that overlaps with the one before", roll.block,
         "an index has to be tile * step + inner, with more inner values than the step, or the windows have to "
         "begin and end at constants in each tile");
   }
   if (!tiles_run_alike(roll)) {
     return refuse("rolling_buffer/P5",
                   "not every tile comes to " + describe(roll.block) + " in as many iterations as the one before",
-                  {roll.block.node()}, "let the loops below the tiles have extents that no tile changes");
+                  roll.block, "let the loops below the tiles have extents that no tile changes");
   }
   if (!fills_windows(roll)) {
     return refuse("rolling_buffer/P6",
-                  describe(roll.block) + " does not compute all elements between the ends of a window",
-                  {roll.block.node()}, "let each dimension have loops of its own, over all that is between two ends");
+                  describe(roll.block) + " does not compute all elements between the ends of a window", roll.block,
+                  "let each dimension have loops of its own, over all that is between two ends");
   }
   const BlockRealize& realize = *roll.block.tree->realize_at(roll.block.at);
   if (!only_bounds_axes(realize.predicate, realize, *roll.block.tree)) {
     return refuse("rolling_buffer/P7",
-                  describe(roll.block) + " runs on the condition " + analysis::brief(realize.predicate),
-                  {roll.block.node()}, "roll before the block is given a condition: tile by factors that divide");
+                  describe(roll.block) + " runs on the condition " + analysis::brief(realize.predicate), roll.block,
+                  "roll before the block is given a condition: tile by factors that divide");
   }
   return roll;
 }

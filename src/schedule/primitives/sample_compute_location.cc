@@ -64,7 +64,7 @@ std::vector<Candidate> candidates_for(const State& state, const BlockRV& rv, con
   const analysis::Scope& scope = analysis::Scope::of(tree, tree[block.at].scope);
   std::vector<int> consumers;
   for (int child : scope.consumers(scope.child(block.block().id.value))) {
-    consumers.push_back(tree.block(scope.children()[child]->block->id.value));
+    consumers.push_back(scope.position(tree, child));
   }
   if (consumers.empty()) return result;
   std::vector<int> loops = loops_around_consumers(tree, consumers);
@@ -101,7 +101,7 @@ Result<std::vector<int64_t>> compute_locations(const State& state, BlockRV rv) {
 Result<Plan> plan(const State& state, const SampleComputeLocation& sample) {
   TW_TRY(block, state.find(sample.block));
   if (block.tree->realize_at(block.at) == nullptr) {
-    return refuse("sample_compute_location/P1", "the root block cannot be computed anywhere else", {block.node()},
+    return refuse("sample_compute_location/P1", "the root block cannot be computed anywhere else", block,
                   "name a block inside of it");
   }
   if (sample.decision.value && *sample.decision.value < -2) {

@@ -47,7 +47,7 @@ Result<Plan> plan(const State& state, const SamplePartitionedTile& sample) {
   }
   auto extent = const_int(place.loop().extent);
   if (extent && *extent < 1) {
-    return refuse("sample_partitioned_tile/P3", describe(place) + " has no iterations to tile", {place.node()},
+    return refuse("sample_partitioned_tile/P3", describe(place) + " has no iterations to tile", place,
                   "a loop with an extent of at least 1 has factors");
   }
   Plan plan;

@@ -53,7 +53,7 @@ Result<Plan> plan(const State& state, const SamplePerfectTile& sample) {
   std::vector<int64_t> factors(n, 1);
   if (auto extent = const_int(place.loop().extent)) {
     if (*extent < 1) {
-      return refuse("sample_perfect_tile/P3", describe(place) + " has no iterations to tile", {place.node()},
+      return refuse("sample_perfect_tile/P3", describe(place) + " has no iterations to tile", place,
                     "a loop with an extent of at least 1 has factors");
     }
     if (given) {

@@ -36,7 +36,7 @@ Result<Plan> plan(const State& state, const SetAxisSeparator& step) {
     return refuse("set_axis_separator/P2",
                   "'" + buffer->name + "' has " + std::to_string(rank) +
                       " axes, and the separators are not in order between them",
-                  {block.node()}, "[1] separates the first axis from all others");
+                  block, "[1] separates the first axis from all others");
   }
   bool own = is_parameter(state, block.func, buffer);
   for (int at : tree.blocks()) {
@@ -44,7 +44,7 @@ Result<Plan> plan(const State& state, const SetAxisSeparator& step) {
     own |= any_of(allocated, [&](const auto& known) { return known == buffer; });
   }
   if (!own) {
-    return refuse("set_axis_separator/P3", "'" + buffer->name + "' is a view of another buffer", {block.node()},
+    return refuse("set_axis_separator/P3", "'" + buffer->name + "' is a view of another buffer", block,
                   "set those of the buffer that it views");
   }
   auto with = [](const Ref<Buffer>& old, std::vector<int64_t> between) {

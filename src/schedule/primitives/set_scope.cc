@@ -18,6 +18,7 @@
 #include "schedule/cache.h"
 #include "schedule/primitives/set_scope.h"
 #include "schedule/relocate.h"
+#include "support/ranges.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -39,17 +40,11 @@ Ref<Block> with_scope(const Ref<Block>& root, const Ref<Buffer>& buffer, const s
     if (moved.count(match->source->buffer->data)) moved.emplace(view, pointer_to(scope, view, view->name_hint));
   });
   return rewrite(
-      root,
-      [&](const Ref<Var>& v, Rewriter&) -> Expr {
-        auto it = moved.find(v);
-        return it == moved.end() ? v : it->second;
-      },
+      root, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(moved, v, v); },
       [&](const Ref<Buffer>& old, Rewriter& walk) -> NodeRef {
         Ref<Buffer> inner = walk.descend(old);
         if (old != buffer) return inner;
-        Buffer renamed = *inner;
-        renamed.name = name;
-        return make<Buffer>(std::move(renamed), old.span());
+        return with_field(inner, &Buffer::name, name);
       });
 }
 
@@ -64,8 +59,7 @@ Result<Plan> plan(const State& state, const SetScope& set) {
   std::string scope = set.storage_scope.empty() ? "global" : set.storage_scope;
   const bool moves = scope != buffer->scope();
   if (moves && !is_allocated(tree, buffer)) {
-    return refuse("set_scope/P3", "no block allocates '" + buffer->name + "': it is a parameter or a view",
-                  {block.node()},
+    return refuse("set_scope/P3", "no block allocates '" + buffer->name + "': it is a parameter or a view", block,
                   "write a copy of it: sch.cache_write(..., storage_scope=\"" + set.storage_scope + "\")");
   }
   SetScope recorded = set;

@@ -26,15 +26,8 @@ namespace {
 
 using Indices = std::vector<Expr>;
 
-bool same(const Indices& a, const Indices& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Expr& x, const Expr& y) { return structural_equal(x, y); });
-}
-
 bool reads(const Expr& e, const Ref<Buffer>& buffer) {
-  bool found = false;
-  visit(e, [&](const Ref<BufferLoad>& load) { found |= load->buffer->data == buffer->data; });
-  return found;
+  return any_node(e, [&](const Ref<BufferLoad>& load) { return load->buffer->data == buffer->data; });
 }
 
 /// b[x] = b[x] + e, where e does not read b.
@@ -45,7 +38,7 @@ bool is_update(const BufferStore& store) {
   for (bool swap : {false, true}) {
     const Expr& own = swap ? *operands.b : *operands.a;
     const BufferLoad* load = own.as<BufferLoad>();
-    if (!load || load->buffer != store.buffer || !same(load->indices, store.indices)) continue;
+    if (!load || load->buffer != store.buffer || !same_exprs(load->indices, store.indices)) continue;
     if (!reads(swap ? *operands.a : *operands.b, store.buffer)) return true;
   }
   return false;
@@ -60,15 +53,13 @@ Ref<Buffer> ordered_buffer(const SparseIteration& iteration) {
     auto look = [&](const Ref<Buffer>& buffer, const Indices& indices) {
       if (buffer->data != store->buffer->data) return;
       ++accesses;
-      one_element &= buffer == store->buffer && same(indices, store->indices);
+      one_element &= buffer == store->buffer && same_exprs(indices, store->indices);
     };
     visit(
         iteration.body, [&](const Ref<BufferLoad>& load) { look(load->buffer, load->indices); },
         [&](const Ref<BufferStore>& other) { look(other->buffer, other->indices); });
     const bool is_apart = all_of(iteration.iter_vars, [&](const Ref<SpIterVar>& iter) {
-      const bool is_index =
-          std::find(store->indices.begin(), store->indices.end(), Expr(iter->var)) != store->indices.end();
-      return is_index && (iter->axis->sorted || !iter->axis->is_sparse());
+      return is_contained(store->indices, Expr(iter->var)) && (iter->axis->sorted || !iter->axis->is_sparse());
     });
     if (!one_element || !(is_apart || (is_update(*store) && accesses == 2))) ordered = store->buffer;
   });

@@ -108,7 +108,7 @@ Result<SplitExtents> new_extents(const State& state, const Split& split, const P
   for (const Factor& factor : split.factors.items) {
     if (std::holds_alternative<None>(factor)) {
       if (inferred >= 0) {
-        return refuse("split/P3", "of " + factors() + " for " + describe(place) + " several are None", {place.node()},
+        return refuse("split/P3", "of " + factors() + " for " + describe(place) + " several are None", place,
                       "at most one factor can be inferred from the extent");
       }
       inferred = position;
@@ -119,7 +119,7 @@ Result<SplitExtents> new_extents(const State& state, const Split& split, const P
         return refuse("split/P4",
                       "factor number " + std::to_string(position) + " of " + factors() + " for " + describe(place) +
                           " is not a positive expression of T.vscale() alone",
-                      {place.node()}, "give numbers, sampled values, or multiples of T.vscale()");
+                      place, "give numbers, sampled values, or multiples of T.vscale()");
       }
       scalable = scalable * *extent;
       result.extents.push_back(*extent);
@@ -130,14 +130,14 @@ Result<SplitExtents> new_extents(const State& state, const Split& split, const P
         return refuse("split/P4",
                       "factor number " + std::to_string(position) + " of " + factors() + " for " + describe(place) +
                           (value < 1 ? " is not positive" : " makes a product beyond " + dtype.str()),
-                      {place.node()}, "factors are at least 1");
+                      place, "factors are at least 1");
       }
       result.extents.push_back(constant(dtype, value));
     }
     ++position;
   }
   if (position == 0) {
-    return refuse("split/P3", "no factors are given for " + describe(place), {place.node()},
+    return refuse("split/P3", "no factors are given for " + describe(place), place,
                   "give the extents of the new loops, for instance factors=[None, 32]");
   }
   Expr total = scalable * constant(dtype, product);
@@ -148,7 +148,7 @@ Result<SplitExtents> new_extents(const State& state, const Split& split, const P
       return refuse("split/P4",
                     factors() + " for " + describe(place) + " round it up to a multiple of " + brief(total) +
                         " beyond " + dtype.str(),
-                    {place.node()}, "use factors that divide the extent, smaller ones, or a loop over T.int64");
+                    place, "use factors that divide the extent, smaller ones, or a loop over T.int64");
     }
     Expr& extent = result.extents[inferred];
     extent = analyzer.simplify(size_ceildiv(cast(dtype, loop.extent), total));
@@ -157,7 +157,7 @@ Result<SplitExtents> new_extents(const State& state, const Split& split, const P
     return refuse("split/P5",
                   "the product of " + factors() + " is " + brief(total) +
                       ", which is not provably at least the extent of " + describe(place),
-                  {place.node()}, "let one factor be None, and it is inferred");
+                  place, "let one factor be None, and it is inferred");
   }
   const Expr whole = cast(dtype, loop.extent);
   result.exact = analyzer.can_prove_equal(total, whole);
@@ -180,7 +180,7 @@ Result<Plan> plan(const State& state, const Split& split) {
     return refuse("split/P7",
                   "factors=" + factor_list(state, split) + " do not provably multiply to the extent of " +
                       describe(place) + ", so a condition is needed",
-                  {place.node()}, "omit disable_predication");
+                  place, "omit disable_predication");
   }
 
   std::vector<Ref<Var>> vars;
@@ -213,8 +213,8 @@ Result<Plan> plan(const State& state, const Split& split) {
     if (!all_of(nest.extents, is_number)) analysis::assume_runs(rebind.analyzer(), *place.tree, {place.at});
     if (auto failing = find_early_failure(nested, rebind.analyzer())) {
       return refuse("split/P6",
-                    "below " + describe(place) + " stands " + *failing + " may divide by zero beyond the extent",
-                    {place.node()}, "use factors that multiply to the extent, or put that into a block");
+                    "below " + describe(place) + " stands " + *failing + " may divide by zero beyond the extent", place,
+                    "use factors that multiply to the extent, or put that into a block");
     }
   }
   for (size_t i = vars.size(); i-- > 0;) {

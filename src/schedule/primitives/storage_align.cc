@@ -48,11 +48,11 @@ Result<Plan> plan(const State& state, const StorageAlign& align) {
     return refuse(
         "storage_align/P3",
         "'" + buffer->name + "' has " + std::to_string(rank) + " dimensions, and no axis " + std::to_string(align.axis),
-        {block.node()}, "an axis is from " + std::to_string(-rank) + " to " + std::to_string(rank - 1));
+        block, "an axis is from " + std::to_string(-rank) + " to " + std::to_string(rank - 1));
   }
   if (!is_allocated(*block.tree, buffer)) {
-    return refuse("storage_align/P4", "no block allocates '" + buffer->name + "': it is a parameter or a view",
-                  {block.node()}, "pad a copy of it: sch.cache_read or sch.cache_write make one");
+    return refuse("storage_align/P4", "no block allocates '" + buffer->name + "': it is a parameter or a view", block,
+                  "pad a copy of it: sch.cache_read or sch.cache_write make one");
   }
   Annotations annotations = block.block().annotations;
   List entries;
@@ -61,7 +61,7 @@ Result<Plan> plan(const State& state, const StorageAlign& align) {
     if (!list || !all_of(list->items, is_entry)) {
       return refuse("storage_align/P5",
                     describe(block) + " has an annotation '" + std::string(kKey) + "' that is not a list of quadruples",
-                    {block.node()}, "it holds lists (number of the write, axis, factor, offset)");
+                    block, "it holds lists (number of the write, axis, factor, offset)");
     }
     entries = *list;
   }

@@ -114,8 +114,8 @@ class Replacement {
     const Ref<Block> contract = TensorIntrin::block_of(desc_);
     for (size_t i : indices_of(said)) {
       Ref<Buffer> described = desc_->buffer_of(said[i]);
-      auto it = parts.find(described);
-      if (it == parts.end()) {
+      auto* found = find_value(parts, described);
+      if (!found) {
         return refuse("tensorize/P3",
                       "nothing in " + describe_block(block) + " is '" + described->name + "' of the description of '" +
                           intrin_.name + "'",
@@ -123,7 +123,7 @@ class Replacement {
                       "the block has to touch a buffer for each one of the description; cache_read() and cache_write() "
                       "make them");
       }
-      const Part& part = it->second;
+      const Part& part = *found;
       TW_RETURN_IF_ERROR(check_gathered(part, described));
       std::vector<Ref<Range>> region;
       size_t leading = part.start.size() - described->shape.size();
@@ -280,8 +280,7 @@ class Replacement {
     auto shown = [&](const std::vector<Ref<BufferRegion>>& regions) {
       std::vector<Ref<BufferRegion>> all;
       for (const Ref<BufferRegion>& r : regions) {
-        auto it = by_buffer.find(r->buffer);
-        if (it != by_buffer.end()) all.push_back(behind(*it->second, *r));
+        if (auto* found = find_value(by_buffer, r->buffer)) all.push_back(behind(**found, *r));
       }
       return all;
     };

@@ -32,7 +32,7 @@ Result<std::vector<int>> loops_of(const Place& block) {
   const Tree& tree = *block.tree;
   std::vector<int> loops = tree.loops_above(block.at);
   if (loops.empty()) {
-    return refuse("transform_block_layout/P1", describe(block) + " is in no loop", {block.node()},
+    return refuse("transform_block_layout/P1", describe(block) + " is in no loop", block,
                   "add_unit_loop() gives it one");
   }
   for (size_t i : indices_of(loops)) {
@@ -52,7 +52,7 @@ Status check_bindings(const Place& block, const std::vector<int>& loops) {
   const BlockRealize& realize = *block.tree->realize_at(block.at);
   arith::Analyzer analyzer;
   auto wrong = [&](const std::string& what) {
-    return refuse("transform_block_layout/P2", what, {block.node()}, "split and reorder the loops afterwards");
+    return refuse("transform_block_layout/P2", what, block, "split and reorder the loops afterwards");
   };
   if (!is_true(realize.predicate)) return wrong(describe(block) + " runs under a condition");
   if (realize.iter_values.size() != loops.size()) {
@@ -91,7 +91,7 @@ Result<std::vector<IterType>> types_of(const Place& block, const IndexMap& map) 
     }
     if (spatial && reduction) {
       return refuse("transform_block_layout/P4", "the new index " + brief(e) + " mixes spatial and reduction axes",
-                    {block.node()}, "spatial indices are made of spatial axes, and reductions of reduction axes");
+                    block, "spatial indices are made of spatial axes, and reductions of reduction axes");
     }
     result.push_back(reduction ? IterType::kCommReduce : IterType::kDataPar);
   }
@@ -134,8 +134,7 @@ Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
   const Tree& tree = *block.tree;
   const IndexMap& map = *transform.index_map.map.as<IndexMap>();
   if (block.at == 0)
-    return refuse("transform_block_layout/P1", "the root block is in no loop", {block.node()},
-                  "name a block inside of it");
+    return refuse("transform_block_layout/P1", "the root block is in no loop", block, "name a block inside of it");
   TW_TRY(loops, loops_of(block));
   TW_RETURN_IF_ERROR(check_bindings(block, loops));
   std::vector<Expr> extents;
@@ -143,17 +142,17 @@ Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
   arith::Analyzer analyzer;
   auto inverted = arith::invert(map, extents, analyzer);
   if (!inverted.ok()) {
-    return refuse("transform_block_layout/P3", inverted.error().message, {block.node()}, inverted.error().hint);
+    return refuse("transform_block_layout/P3", inverted.error().message, block, inverted.error().hint);
   }
   if (inverted->holes || !is_false(inverted->padding)) {
     return refuse("transform_block_layout/P3", "the new indices would take values that stand for none of the old ones",
-                  {block.node()}, "divide evenly");
+                  block, "divide evenly");
   }
   analysis::bind_above(analyzer, tree, tree[loops.front()].parent);
   if (may_fail_outside(inverted->shape, tree, loops, analyzer)) {
     return refuse("transform_block_layout/P3",
-                  "the extents of the new loops may divide by zero, where those of the old ones do not run",
-                  {block.node()}, "transform loops of constant or symbolic sizes");
+                  "the extents of the new loops may divide by zero, where those of the old ones do not run", block,
+                  "transform loops of constant or symbolic sizes");
   }
   TW_TRY(types, types_of(block, map));
   if (auto problem = analysis::why_order_matters(tree, loops)) {
@@ -162,8 +161,8 @@ Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
   }
   Ref<Block> old = tree.block_ref(block.at);
   if (!analysis::BlockFacts::of(old).commutative) {
-    return refuse("transform_block_layout/P5", describe(block) + " combines values in a way whose order matters",
-                  {block.node()}, "keep the axes of its reduction in their order");
+    return refuse("transform_block_layout/P5", describe(block) + " combines values in a way whose order matters", block,
+                  "keep the axes of its reduction in their order");
   }
   BlockRealize realize = *tree.realize_at(block.at);
   realize.iter_values.clear();

@@ -117,9 +117,8 @@ Rewritten rewrite_accesses(const Ref<Block>& root, const Layout& layout) {
         return moved_access(old, walk, layout.before, layout.after, indices);
       },
       [&](const Ref<MatchBufferRegion>& old, Rewriter& walk) -> NodeRef {
-        MatchBufferRegion moved = *walk.descend(old);
-        moved.source = region(moved.source, false);
-        return make<MatchBufferRegion>(std::move(moved), old.span());
+        Ref<MatchBufferRegion> inner = walk.descend(old);
+        return with_field(inner, &MatchBufferRegion::source, region(inner->source, false));
       },
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         for (const Ref<IterVar>& axis : old->iter_vars) analyzer.bind(axis->var, axis->dom);
@@ -326,7 +325,7 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
     return refuse("transform_layout/P1",
                   "the index map takes " + std::to_string(given.initial_indices.size()) + " indices, but '" +
                       buffer->name + "' has " + std::to_string(buffer->shape.size()) + " dimensions",
-                  {block.node()}, "the map takes one index for each dimension of the buffer");
+                  block, "the map takes one index for each dimension of the buffer");
   }
   Ref<Block> root = tree.block_ref(tree.blocks().front());
   bool allocated = false;
@@ -336,12 +335,12 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
   const bool parameter = is_parameter(state, block.func, buffer);
   if ((!allocated && !parameter) || !buffer->strides.empty()) {
     return refuse("transform_layout/P2", "'" + buffer->name + "' is not a compact buffer of the function or of a block",
-                  {block.node()}, "transform a copy of it: sch.cache_read or sch.cache_write make one");
+                  block, "transform a copy of it: sch.cache_read or sch.cache_write make one");
   }
   if (parameter && is_called(*state.module(), state.function_name(block.func))) {
     return refuse("transform_layout/P2",
                   "'" + buffer->name + "' is a parameter of '" + state.shown_name(block.func) + "', which is called",
-                  {block.node()}, "callers would have to pass the new layout");
+                  block, "callers would have to pass the new layout");
   }
   if (is_identity(given)) {
     Plan nothing = give_loops(block.func, {}, {});
@@ -357,15 +356,15 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
   arith::Analyzer analyzer;
   auto inverted = arith::invert(given, buffer->shape, analyzer);
   if (!inverted.ok()) {
-    return refuse("transform_layout/P3", inverted.error().message, {block.node()}, inverted.error().hint);
+    return refuse("transform_layout/P3", inverted.error().message, block, inverted.error().hint);
   }
   Buffer moved = *buffer;
   moved.shape = inverted->shape;
   moved.axis_separators.clear();
   if (parameter) {
     if (Ref<Var> size = unknown_size(*state.function_at(block.func).as<PrimFunc>(), buffer, moved); size.defined()) {
-      return refuse("transform_layout/P2", "no parameter would say the size " + size->name_hint + " any more",
-                    {block.node()}, "keep it as an extent, or make it a parameter");
+      return refuse("transform_layout/P2", "no parameter would say the size " + size->name_hint + " any more", block,
+                    "keep it as an extent, or make it a parameter");
     }
   }
   DataType index_type =
@@ -379,15 +378,15 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
   if (inverted->holes || !is_false(inverted->padding)) {
     if (!pad_value.defined() && !transform.assume_injective_transform) {
       return refuse("transform_layout/P4", "the new buffer would have elements that stand for none of the old ones",
-                    {block.node()},
+                    block,
                     "divide evenly, give a pad_value, or set assume_injective_transform=True to leave them open");
     }
     if (!pad_value.defined()) {
       stated = "no access reaches the elements of '" + buffer->name + "' that stand for none of the old ones";
     } else {
       if (inverted->holes) {
-        return refuse("transform_layout/P4", "which elements stand for none of the old ones is not known",
-                      {block.node()}, "multiply indices only where the products stay adjacent");
+        return refuse("transform_layout/P4", "which elements stand for none of the old ones is not known", block,
+                      "multiply indices only where the products stay adjacent");
       }
       pads = true;
       PaddedLayout padding{layout.before, layout.after, inverted->inverse, inverted->padding, pad_value};
@@ -397,7 +396,7 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
   Rewritten after = rewrite_accesses(edit.finish(), layout);
   if (after.no_box.defined()) {
     return refuse("transform_layout/P5",
-                  "the images of " + analysis::brief(after.no_box) + " are not all elements of a box", {block.node()},
+                  "the images of " + analysis::brief(after.no_box) + " are not all elements of a box", block,
                   "transform the layout before regions of several elements arise");
   }
   Plan plan = with_buffer(state, block.func, layout.before, layout.after, after.root);

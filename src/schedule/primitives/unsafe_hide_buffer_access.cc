@@ -23,15 +23,14 @@ namespace tilewright::schedule {
 Result<Plan> plan(const State& state, const UnsafeHideBufferAccess& step) {
   TW_TRY(block, state.find(step.block));
   if (step.buf_type != "read" && step.buf_type != "write") {
-    return refuse("unsafe_hide_buffer_access/P1", "buf_type is '" + step.buf_type + "'", {block.node()},
-                  "'read' or 'write'");
+    return refuse("unsafe_hide_buffer_access/P1", "buf_type is '" + step.buf_type + "'", block, "'read' or 'write'");
   }
   const bool read = step.buf_type == "read";
   const auto count = static_cast<int64_t>((read ? block.block().reads : block.block().writes).size());
   for (int64_t position : step.buf_index_array) {
     if (position >= 0 && position < count) continue;
     return refuse("unsafe_hide_buffer_access/P2",
-                  describe(block) + " has no " + step.buf_type + " number " + std::to_string(position), {block.node()},
+                  describe(block) + " has no " + step.buf_type + " number " + std::to_string(position), block,
                   "positions count from 0 in T.reads or T.writes");
   }
   TreeEdit edit(*block.tree);

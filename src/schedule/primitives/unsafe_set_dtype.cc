@@ -60,8 +60,7 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
   const Ref<Buffer>& buffer = block.block().writes[position]->buffer;
   auto type = DataType::parse(step.dtype);
   if (!type || type->is_handle() || type->is_void() || !type->is_scalar()) {
-    return refuse("unsafe_set_dtype/P2", "'" + step.dtype + "' is not a type of numbers", {block.node()},
-                  "float16, int8, ...");
+    return refuse("unsafe_set_dtype/P2", "'" + step.dtype + "' is not a type of numbers", block, "float16, int8, ...");
   }
   bool allocated = false;
   for (int at : tree.blocks()) {
@@ -69,7 +68,7 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
     allocated |= any_of(own, [&](const auto& known) { return known == buffer; });
   }
   if (!allocated) {
-    return refuse("unsafe_set_dtype/P3", "no block allocates '" + buffer->name + "'", {block.node()},
+    return refuse("unsafe_set_dtype/P3", "no block allocates '" + buffer->name + "'", block,
                   "what callers pass keeps its type: sch.cache_write makes a copy");
   }
   if (*type == buffer->dtype) return give_loops(block.func, {}, {});
@@ -100,10 +99,7 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
     return refuse("unsafe_set_dtype/P3", "the pointer of '" + buffer->name + "' is used here", {other, block.node()},
                   "give what uses the pointer a copy with cache_read() or cache_write()");
   }
-  auto replacement_of = [&](const Ref<Buffer>& old) -> const Ref<Buffer>* {
-    auto it = changed.find(old);
-    return it == changed.end() ? nullptr : &it->second;
-  };
+  auto replacement_of = [&](const Ref<Buffer>& old) -> const Ref<Buffer>* { return find_value(changed, old); };
   auto load_of = [&](const BufferLoad& old, const Ref<Buffer>& with, SpanId span, Rewriter& walk) -> Expr {
     BufferLoad changed_load{with, {}, walk(old.predicate)};
     for (const Expr& index : old.indices) changed_load.indices.push_back(walk(index));

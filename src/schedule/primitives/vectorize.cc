@@ -30,7 +30,7 @@ Result<Plan> plan(const State& state, const Vectorize& vectorize) {
   TW_TRY(place, state.find(vectorize.loop));
   const For& loop = place.loop();
   if (!is_const_int(loop.min, 0) || !const_int(loop.extent)) {
-    return refuse("vectorize/P6", describe(place) + " is not a range from 0 to a constant", {place.node()},
+    return refuse("vectorize/P6", describe(place) + " is not a range from 0 to a constant", place,
                   "split off a constant part first, for instance sch.split(loop, factors=[None, 16])");
   }
   NodeRef inner;

@@ -215,7 +215,7 @@ Result<std::vector<Record>> Database::top_k(const Hash128& workload, const std::
     offset += std::ssize(found);
     const bool is_last = std::ssize(found) < wanted;
     std::erase_if(found, [](const Record& record) { return !record.is_ok(); });
-    std::move(found.begin(), found.end(), std::back_inserter(best));
+    std::ranges::move(found, std::back_inserter(best));
     if (is_last) break;
   }
   return best;

@@ -114,8 +114,8 @@ void Extractor::put_threads(Row& row) const {
   for (std::string_view tag :
        {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"}) {
     double extent = 1;
-    for (size_t i = nest_.size(); i-- > 0;) {
-      const LoopFact& loop = program_.loops[nest_[i]];
+    for (int at : reversed(nest_)) {
+      const LoopFact& loop = program_.loops[at];
       bool is_it = tag == "vthread" ? loop.thread_tag.starts_with(tag) : loop.thread_tag == tag;
       if (is_it) extent = static_cast<double>(loop.count());
     }

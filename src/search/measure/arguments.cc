@@ -133,7 +133,7 @@ Status Arguments::set_initial(size_t index, std::span<const std::byte> values) {
   if (specs_[index].role == ArgumentRole::kInOut) {
     slot.before.assign(values.begin(), values.end());
   } else {
-    std::copy(values.begin(), values.end(), data(index).begin());
+    std::ranges::copy(values, data(index).begin());
   }
   slot.is_set = true;
   return Ok{};
@@ -204,7 +204,7 @@ void Arguments::prepare_outputs() {
     const auto whole = pages(i), values = data(i);
     std::fill(whole.data(), values.data(), kMarginPattern);
     std::fill(values.data() + values.size(), whole.data() + whole.size(), kMarginPattern);
-    std::copy(slots_[i].before.begin(), slots_[i].before.end(), values.begin());
+    std::ranges::copy(slots_[i].before, values.begin());
   }
 }
 

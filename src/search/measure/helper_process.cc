@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "search/measure/serve.h"
+#include "support/ranges.h"
 
 extern char** environ;
 
@@ -241,8 +242,7 @@ double HelperProcess::own_since(const std::map<int, ThreadTime>& before, double 
   double ran = 0, waited = 0;
   bool is_runnable = false;
   for (const auto& [thread, now] : thread_times()) {
-    const auto known = before.find(thread);
-    const ThreadTime then = known == before.end() ? ThreadTime{} : known->second;
+    const ThreadTime then = find_value_or(before, thread, ThreadTime{});
     ran = std::max(ran, now.ran - then.ran);
     waited = std::max(waited, now.waited - then.waited);
     is_runnable |= now.is_runnable;

@@ -42,7 +42,7 @@ std::vector<Products> products_below(const Tree& tree, int root, int64_t limit) 
 std::vector<size_t> plan_for(const std::vector<Products>& blocks, int64_t limit) {
   std::vector<size_t> counts;
   for (const Products& products : blocks) {
-    size_t count = std::upper_bound(products.begin(), products.end(), limit) - products.begin();
+    size_t count = std::ranges::upper_bound(products, limit) - products.begin();
     if (count > 0 && products[count - 1] == limit) --count;
     counts.push_back(std::min(count + 1, products.size()));
   }

@@ -6,6 +6,7 @@
 #include "schedule/primitives/split.h"
 #include "search/mutators/categorical.h"
 #include "search/mutators/mutators.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -23,9 +24,9 @@ Result<std::optional<Trace>> MutateThreadBinding::apply(const Trace& whole, Rand
       if (factors.size() != 2 || !std::holds_alternative<schedule::None>(factors[0])) continue;
       if (const auto* value = std::get_if<ExprRV>(&factors[1])) sizes[step->outputs[1]] = value->index;
     } else if (const auto* bind = step->instruction.as<Bind>()) {
-      auto size = sizes.find(bind->loop.index);
-      if (bind->thread_axis != "threadIdx.x" || size == sizes.end()) continue;
-      auto sample = categorical_step(trace, size->second);
+      auto* size = find_value(sizes, bind->loop.index);
+      if (bind->thread_axis != "threadIdx.x" || !size) continue;
+      auto sample = categorical_step(trace, *size);
       if (sample && has_alternative(*trace[*sample].instruction.as<schedule::SampleCategorical>())) {
         samples.push_back(*sample);
       }

@@ -6,9 +6,7 @@
 namespace tilewright::search {
 
 Result<bool> DisallowDynamicLoop::apply(Schedule& schedule) const {
-  bool constant = true;
-  visit(schedule.module(), [&](const Ref<For>& loop) { constant &= const_int(loop->extent).has_value(); });
-  return constant;
+  return !any_node(schedule.module(), [](const Ref<For>& loop) { return !const_int(loop->extent); });
 }
 
 }  // namespace tilewright::search

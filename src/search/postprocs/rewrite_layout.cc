@@ -47,15 +47,15 @@ LayoutContext around(const Tree& tree, int block) {
   LayoutContext result;
   std::vector<int> path;
   for (int at = block; at != Tree::kNone; at = tree[at].parent) path.push_back(at);
-  for (auto at = path.rbegin(); at != path.rend(); ++at) {
-    if (tree[*at].is_loop) {
-      const For& loop = tree.for_at(*at);
+  for (int at : reversed(path)) {
+    if (tree[at].is_loop) {
+      const For& loop = tree.for_at(at);
       result.loops.emplace_back(loop.loop_var, range(loop.min, loop.extent));
-    } else if (const BlockRealize* realize = tree.realize_at(*at)) {
+    } else if (const BlockRealize* realize = tree.realize_at(at)) {
       for (size_t i : indices_of(realize->iter_values)) {
         result.axes[realize->block->iter_vars[i]->var] = substitute(realize->iter_values[i], result.axes);
       }
-      if (*at == block) result.predicate = substitute(realize->predicate, result.axes);
+      if (at == block) result.predicate = substitute(realize->predicate, result.axes);
     }
   }
   return result;
@@ -118,7 +118,7 @@ struct Reader {
 };
 
 bool same_digits(const std::vector<Digit>& a, const std::vector<Digit>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Digit& x, const Digit& y) {
+  return std::ranges::equal(a, b, [](const Digit& x, const Digit& y) {
     return x.loop == y.loop && x.lower == y.lower && x.scale == y.scale && x.extent == y.extent;
   });
 }
@@ -174,8 +174,7 @@ Ref<Buffer> copy_made_by(const Block& block, const Ref<Buffer>& buffer) {
   const BufferStore* store = block.body.as<BufferStore>();
   const BufferLoad* load = store ? store->value.as<BufferLoad>() : nullptr;
   bool copies = load && !block.init.defined() && load->buffer == buffer && block.writes.size() == 1 &&
-                load->indices.size() == store->indices.size() &&
-                std::equal(load->indices.begin(), load->indices.end(), store->indices.begin());
+                load->indices == store->indices;
   return copies ? store->buffer : Ref<Buffer>();
 }
 

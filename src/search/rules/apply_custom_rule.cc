@@ -8,6 +8,7 @@
 
 #include "schedule/primitives/unannotate.h"
 #include "search/rules/winograd.h"
+#include "support/ranges.h"
 
 namespace tilewright::search {
 
@@ -50,8 +51,7 @@ Status register_custom_rule(const std::string& name, CustomRule rule, bool repla
 
 CustomRule find_custom_rule(const std::string& name) {
   std::lock_guard lock(table().mutex);
-  auto found = table().rules.find(name);
-  return found == table().rules.end() ? CustomRule{} : found->second;
+  return find_value_or(table().rules, name, CustomRule{});
 }
 
 Status ApplyCustomRule::initialize(const TuneContext& context) {

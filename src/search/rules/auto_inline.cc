@@ -23,19 +23,15 @@ std::string_view op_name(const Call& call) {
 }
 
 bool calls_any(const Stmt& stmt, const std::vector<std::string>& ops) {
-  bool found = false;
-  visit(stmt, [&](const Ref<Call>& call) { found |= is_contained(ops, op_name(*call)); });
-  return found;
+  return any_node(stmt, [&](const Ref<Call>& call) { return is_contained(ops, op_name(*call)); });
 }
 
 /// A condition on what is computed, or on whether it is.
 bool has_branch(const Stmt& stmt) {
-  bool found = false;
-  visit(
-      stmt, [&](const Ref<BlockRealize>& realize) { found |= !is_true(realize->predicate); },
-      [&](const Ref<IfThenElse>&) { found = true; }, [&](const Ref<Select>&) { found = true; },
-      [&](const Ref<Call>& call) { found |= op_name(*call) == "tir.if_then_else"; });
-  return found;
+  return has_node<IfThenElse, Select>(stmt) ||
+         any_node(
+             stmt, [](const Ref<BlockRealize>& realize) { return !is_true(realize->predicate); },
+             [](const Ref<Call>& call) { return op_name(*call) == "tir.if_then_else"; });
 }
 
 /// The conditions that only functions have to meet which reduce something.

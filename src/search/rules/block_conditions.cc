@@ -38,7 +38,7 @@ Shifted variable_with_shift(const Expr& e) {
 std::vector<Place> places(const Place& block, const std::vector<int>& children, const analysis::Scope& scope) {
   std::vector<Place> result;
   for (int child : children) {
-    result.push_back({block.func, block.tree, block.tree->block(scope.children()[child]->block->id.value)});
+    result.push_back({block.func, block.tree, scope.position(*block.tree, child)});
   }
   return result;
 }
@@ -74,12 +74,12 @@ ReadWritePattern read_write_pattern(const BufferRegion& read, const BufferRegion
       continue;
     }
     Shifted index = variable_with_shift(range->min);
-    auto found = index.variable.defined() ? position.find(index.variable) : position.end();
-    if (found == position.end()) return {};
+    auto* found = index.variable.defined() ? find_value(position, index.variable) : nullptr;
+    if (!found) return {};
     if (index.shifted) result.no_shift_read = false;
-    if (found->second < last) result.ordered = false;
-    last = found->second;
-    ++count[found->second];
+    if (*found < last) result.ordered = false;
+    last = *found;
+    ++count[last];
   }
   result.surjective = all_of(count, [](int n) { return n >= 1; });
   result.injective = all_of(count, [](int n) { return n <= 1; });

@@ -142,7 +142,7 @@ Result<TilingStates> MultiLevelTiling::step(TilingStates states, const StepFunct
   TilingStates result;
   for (TilingState& state : states) {
     TW_TRY(made, function(std::move(state)));
-    std::move(made.begin(), made.end(), std::back_inserter(result));
+    std::ranges::move(made, std::back_inserter(result));
   }
   return result;
 }
@@ -184,7 +184,7 @@ struct MultiLevelTiling::Nest {
     for (int loop : place.tree->loops_above(place.at)) {
       nest.extents.push_back(const_int(place.tree->for_at(loop).extent));
     }
-    nest.num_spatial = static_cast<size_t>(std::count(nest.types.begin(), nest.types.end(), IterType::kDataPar));
+    nest.num_spatial = static_cast<size_t>(std::ranges::count(nest.types, IterType::kDataPar));
     return nest;
   }
 

@@ -64,8 +64,8 @@ bool is_m16n8k8(const std::string& compute) {
 }
 
 Value numbers(const std::vector<int64_t>& items) {
-  Value::List list(items.size());
-  std::transform(items.begin(), items.end(), list.begin(), [](int64_t item) { return Value{item}; });
+  Value::List list;
+  for (int64_t item : items) list.push_back(Value{item});
   return Value{std::move(list)};
 }
 
@@ -83,8 +83,8 @@ class BufferLayouts {
   /// `buffer`: as the block touched it at first; `region`: of its copy that has the block's axes as indices.
   std::optional<Ref<IndexMap>> of(const Ref<Buffer>& buffer, const BufferRegion& region,
                                   const std::vector<Ref<IterVar>>& axes) const {
-    auto stands_for = mapping_.buffers.find(buffer);
-    if (stands_for == mapping_.buffers.end()) return std::nullopt;
+    auto* stands_for = find_value(mapping_.buffers, buffer);
+    if (!stands_for) return std::nullopt;
     const auto& final = mapping_.map->final_indices;
     IndexMap map;
     for (const Ref<Range>& range : region.region) {
@@ -95,7 +95,7 @@ class BufferLayouts {
       const Def<Var>& index = map.initial_indices.back();
       if (std::find(final.begin(), batches_end, index) != batches_end) map.final_indices.push_back(index);
     }
-    for (const Expr& index : mapping_.indices.at(stands_for->second)) {
+    for (const Expr& index : mapping_.indices.at(*stands_for)) {
       auto axis = find_if(mapping_.desc_axes, [&](const Ref<IterVar>& each) { return each->var == index; });
       if (axis == mapping_.desc_axes.end()) return std::nullopt;
       map.final_indices.push_back(final[mapping_.num_batches + static_cast<size_t>(axis - mapping_.desc_axes.begin())]);
@@ -177,9 +177,9 @@ Status MultiLevelTilingTensorCore::check(const Options& options) {
     }
   }
   const auto& binds = options.tile_binds;
-  auto warp = std::find(binds.begin(), binds.end(), kWarpAxis);
-  const auto num_spatial = std::count(options.structure.begin(), options.structure.end(), 'S');
-  const auto num_reduction = std::count(options.structure.begin(), options.structure.end(), 'R');
+  auto warp = std::ranges::find(binds, kWarpAxis);
+  const auto num_spatial = std::ranges::count(options.structure, 'S');
+  const auto num_reduction = std::ranges::count(options.structure, 'R');
   auto refuse = [](const std::string& what, const std::string& hint) {
     return argument_error("multi_level_tiling/tensor-core", what, hint);
   };
@@ -260,7 +260,7 @@ Result<TilingStates> MultiLevelTilingTensorCore::apply_group(Schedule schedule, 
 
 /// The number of threadIdx.y among the bound tiles.
 size_t MultiLevelTilingTensorCore::warp_level() const {
-  auto warp = std::find(options_.tile_binds.begin(), options_.tile_binds.end(), kWarpAxis);
+  auto warp = std::ranges::find(options_.tile_binds, kWarpAxis);
   return static_cast<size_t>(warp - options_.tile_binds.begin());
 }
 
@@ -270,8 +270,7 @@ Result<MultiLevelTiling::SplitLoop> MultiLevelTilingTensorCore::split_loop(Sched
   TW_TRY(place, schedule.state().find(block));
   TW_TRY(at, schedule.state().find(loop));
   const auto& values = place.tree->realize_at(place.at)->iter_values;
-  const auto axis =
-      static_cast<size_t>(std::find(values.begin(), values.end(), Expr(at.loop().loop_var)) - values.begin());
+  const auto axis = static_cast<size_t>(std::ranges::find(values, Expr(at.loop().loop_var)) - values.begin());
   auto intrin = text_annotation(place.block().annotations, "meta_schedule.auto_tensorize");
   if (axis >= std::size(kFragmentsAtOnce) || !intrin || !is_m16n8k8(*intrin)) {
     return MultiLevelTiling::split_loop(schedule, block, loop, n);
@@ -422,20 +421,17 @@ Result<bool> MultiLevelTilingTensorCore::load_fragments(TilingState& state, cons
   }
   const BlockRV reindexed[] = {product.reindex_a, product.reindex_b};
   for (size_t i : {0, 1}) {
-    auto copy = state.read_reuse.find(i);
-    if (copy == state.read_reuse.end()) return false;
-    TW_TRY(writers, schedule.apply(GetProducers{copy->second}));
+    auto* copy = find_value(state.read_reuse, i);
+    if (!copy) return false;
+    TW_TRY(writers, schedule.apply(GetProducers{*copy}));
     if (!is_block(schedule, writers.at(0), reindexed[i])) {  // the block that pads
       TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = writers[0]}));
     }
     TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = reindexed[i]}));
-    TW_TRY(place, schedule.state().find(copy->second));
+    TW_TRY(place, schedule.state().find(*copy));
     DataType dtype = place.block().writes[0]->buffer->dtype;
-    TW_RETURN_IF_ERROR(schedule.apply(StorageAlign{.block = copy->second,
-                                                   .buffer_index = 0,
-                                                   .axis = -2,
-                                                   .factor = kAlignFactor,
-                                                   .offset = dtype.bits == 8 ? 16 : 8}));
+    TW_RETURN_IF_ERROR(schedule.apply(StorageAlign{
+        .block = *copy, .buffer_index = 0, .axis = -2, .factor = kAlignFactor, .offset = dtype.bits == 8 ? 16 : 8}));
   }
   return true;
 }

@@ -114,15 +114,15 @@ Status TuningSession::start_measuring() {
 
 /// If the incumbent cannot be rebuilt, there is none, and times are compared with the first candidate.
 Status TuningSession::submit_incumbent() {
-  const auto best = finalists_.find(status_.best_index);
-  if (best == finalists_.end()) return Ok{};
-  auto again = replayed(task_.module, best->second.trace);
+  auto* best = find_value(finalists_, status_.best_index);
+  if (!best) return Ok{};
+  auto again = replayed(task_.module, best->trace);
   if (!again.ok()) return Ok{};
   auto made = lower_candidate(again->module(), options_.target);
   if (!made.ok()) return Ok{};
   Candidate candidate = make_candidate(kIncumbentId, *made, options_.target, task_.function);
   candidate.is_baseline = true;
-  candidate.known_seconds = best->second.seconds;
+  candidate.known_seconds = best->seconds;
   pipeline_->submit(std::move(candidate));
   return Ok{};
 }
@@ -424,8 +424,7 @@ Status TuningSession::begin_finals() {
   }
   status_.phase = "finals";
   finals_.emplace(std::move(round), database_, *pipeline_, [this](const Diagnostic& error) { note_failure(error); });
-  const auto first = finalists_.find(0);
-  TW_TRY(goes_on, finals_->begin(std::move(fastest), first == finalists_.end() ? nullptr : &first->second));
+  TW_TRY(goes_on, finals_->begin(std::move(fastest), find_value(finalists_, 0)));
   return goes_on ? Status(Ok{}) : end_finals({});
 }
 

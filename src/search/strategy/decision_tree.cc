@@ -36,8 +36,8 @@ bool DecisionTree::Node::has_open_way() const {
   if (weights.empty()) return true;
   for (size_t way : indices_of(weights)) {
     if (weights[way] <= 0) continue;
-    auto child = children.find(std::to_string(way));
-    if (child == children.end() || !child->second->is_done) return true;
+    auto* child = find_value(children, std::to_string(way));
+    if (!child || !(*child)->is_done) return true;
   }
   return false;
 }
@@ -51,14 +51,14 @@ void DecisionTree::choose(const Node* node, Random& random, std::vector<Value>& 
   while (!node->weights.empty() && !node->is_done) {
     std::vector<double> open = node->weights;
     for (size_t way : indices_of(open)) {
-      auto child = node->children.find(std::to_string(way));
-      if (child != node->children.end() && child->second->is_done) open[way] = 0;
+      auto* child = find_value(node->children, std::to_string(way));
+      if (child && (*child)->is_done) open[way] = 0;
     }
     size_t way = random.categorical(open);
     decisions.emplace_back().data = static_cast<int64_t>(way);
-    auto child = node->children.find(std::to_string(way));
-    if (child == node->children.end()) return;
-    node = child->second.get();
+    auto* child = find_value(node->children, std::to_string(way));
+    if (!child) return;
+    node = child->get();
   }
 }
 
@@ -72,9 +72,9 @@ std::optional<std::vector<Value>> DecisionTree::fitted(std::vector<Value> decisi
   const Node* node = &root_;
   size_t fit = 0;
   for (; fit < decisions.size() && !node->is_done && node->has_way(decisions[fit]); ++fit) {
-    auto child = node->children.find(text_of(decisions[fit]));
-    if (child == node->children.end()) return decisions;
-    node = child->second.get();
+    auto* child = find_value(node->children, text_of(decisions[fit]));
+    if (!child) return decisions;
+    node = child->get();
   }
   if (node->is_done) return std::nullopt;
   decisions.resize(fit);

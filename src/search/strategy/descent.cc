@@ -37,8 +37,8 @@ double Descent::ratio_of(const Center& center, double seconds) {
 }
 
 void Descent::measured(const Point& point, double seconds) {
-  if (auto neighbor = neighbors_.find(point.hash); neighbor != neighbors_.end()) {
-    Center& center = centers_.at(neighbor->second);
+  if (auto* neighbor = find_value(neighbors_, point.hash)) {
+    Center& center = centers_.at(*neighbor);
     if (center.left > 0) --center.left;
     center.ratios.push_back(ratio_of(center, seconds));
     center.closed = center.closed || center.left == 0 || is_hopeless(center);

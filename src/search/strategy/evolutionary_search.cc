@@ -239,8 +239,8 @@ Result<std::optional<Schedule>> EvolutionarySearch::made_from(const Schedule& pa
   if (function_) {
     const auto before = parent.trace().without_postproc().decisions();
     const auto after = mutated.without_postproc().decisions();
-    const auto differs = std::mismatch(before.begin(), before.end(), after.begin(), after.end());
-    return run_function(after, static_cast<size_t>(differs.second - after.begin()) + 1, random);
+    const auto differs = std::ranges::mismatch(before, after);
+    return run_function(after, static_cast<size_t>(differs.in2 - after.begin()) + 1, random);
   }
   schedule::ReplayOptions options;
   options.random = random;

@@ -222,7 +222,7 @@ Status GuidedSearch::rank(std::vector<Draft>& drafts, size_t most) {
   std::ranges::stable_sort(order, [](auto& a, auto& b) { return a.first > b.first; });
   std::vector<Draft> ranked;
   for (auto [score, i] : order) ranked.push_back(std::move(*seen[i]));
-  std::move(ranked.begin(), ranked.end(), drafts.begin());
+  std::ranges::move(ranked, drafts.begin());
   return Ok{};
 }
 

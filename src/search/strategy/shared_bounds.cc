@@ -118,8 +118,8 @@ class SharedCopies {
       const auto* layout = steps_[at]->instruction.as<TransformLayout>();
       if (!layout || layout->block.index != write->block.index || layout->values.items.size() != 4) continue;
       for (size_t i = 0; i < 2; ++i) {
-        auto factor = tiles_.values.find(layout->values.items[i].index);
-        if (factor != tiles_.values.end()) rows.push_back(factor->second);
+        auto* factor = find_value(tiles_.values, layout->values.items[i].index);
+        if (factor) rows.push_back(*factor);
       }
     }
     if (rows.size() != 2) return std::nullopt;

@@ -39,13 +39,13 @@ void ThreadBounds::note_threads(const Trace& trace, const Target& target) {
     const Instruction& instruction = step->instruction;
     if (const auto* bind = instruction.as<Bind>()) {
       const auto axis = ThreadAxis::parse(bind->thread_axis);
-      const auto found = tiles_.loops.find(bind->loop.index);
-      if (axis && found != tiles_.loops.end() && axis->level == ThreadAxis::Level::kVirtual) {
-        bounds_.push_back({found->second, 1, 1, kMostVirtualThreads});
+      auto* found = find_value(tiles_.loops, bind->loop.index);
+      if (axis && found && axis->level == ThreadAxis::Level::kVirtual) {
+        bounds_.push_back({*found, 1, 1, kMostVirtualThreads});
       } else if (axis && axis->level == ThreadAxis::Level::kThread) {
-        is_known = is_known && found != tiles_.loops.end();
+        is_known = is_known && found;
         TileFactors::Factors& all = threads[static_cast<size_t>(axis->dimension)];
-        if (is_known) append_range(all, found->second);
+        if (is_known) append_range(all, *found);
       }
     } else if (const auto* annotation = instruction.as<Annotate>()) {
       const auto* block = std::get_if<BlockRV>(&annotation->block_or_loop);

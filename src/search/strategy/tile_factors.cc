@@ -26,17 +26,17 @@ TileFactors TileFactors::of(const Trace& trace) {
     } else if (const auto* split = step.instruction.as<Split>()) {
       for (size_t i = 0; i < split->factors.items.size() && i < step.outputs.size(); ++i) {
         const auto* value = std::get_if<ExprRV>(&split->factors.items[i]);
-        const auto factor = value ? result.values.find(value->index) : result.values.end();
-        if (factor == result.values.end()) continue;
-        result.loops[step.outputs[i]] = {factor->second};
-        result.tiles[factor->second.tile].split = number;
+        auto* factor = value ? find_value(result.values, value->index) : nullptr;
+        if (!factor) continue;
+        result.loops[step.outputs[i]] = {*factor};
+        result.tiles[factor->tile].split = number;
       }
     } else if (const auto* fuse = step.instruction.as<Fuse>()) {
       Factors all;
       const bool known = std::ranges::all_of(fuse->loops.items, [&](const LoopRV& loop) {
-        const auto of_loop = result.loops.find(loop.index);
-        if (of_loop != result.loops.end()) all.insert(all.end(), of_loop->second.begin(), of_loop->second.end());
-        return of_loop != result.loops.end();
+        auto* of_loop = find_value(result.loops, loop.index);
+        if (of_loop) append_range(all, *of_loop);
+        return of_loop != nullptr;
       });
       if (known && !step.outputs.empty()) result.loops[step.outputs[0]] = std::move(all);
     }
