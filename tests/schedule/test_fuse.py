@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -215,12 +217,10 @@ def main(N: T.Buffer((1,), "int32"), A: T.Buffer((4, 9), "int32"), R: T.Buffer((
             np.testing.assert_array_equal(found, expected)
 
 
-def test_two_lengths_that_are_data_may_both_be_negative():
-    """Their product is positive then, and the digits of its loop begin elsewhere."""
-    program = tw.script.from_source("""
+TWO_LENGTHS = """
 @T.prim_func
-def main(N: T.Buffer((2,), "int32"), A: T.Buffer((4, 9), "int32"), R: T.Buffer((4,), "int32")):
-    for i in range(N[1]):
+def main(N: T.Buffer((2,), "int32"), A: T.Buffer((4, 9), "int32"), R: T.Buffer((4,), "int32"), n: T.int32):
+    for i in range({rows}):
         for k in range(N[0]):
             with T.block("R"):
                 vi = T.axis.spatial(4, i)
@@ -228,8 +228,27 @@ def main(N: T.Buffer((2,), "int32"), A: T.Buffer((4, 9), "int32"), R: T.Buffer((
                 with T.init():
                     R[vi] = 5
                 R[vi] = R[vi] + A[vi, vk]
-""")
-    sch = tw.Schedule(program)
+"""
+
+
+def test_two_lengths_that_are_data_may_both_be_negative():
+    """Their product would be positive then, so the outer one counts as 0 where it is negative."""
+    sch = tw.Schedule(tw.script.from_source(TWO_LENGTHS.format(rows="N[1]")))
+    sch.fuse(*sch.get_loops("R"))
+    a = np.arange(36, dtype="int32").reshape(4, 9)
+    for target in ("interpreter", "native"):
+        kernel = tw.compile(sch, target, schedule="as written")
+        for steps, rows in itertools.product((-3, -1, 0, 1, 8), (-2, 0, 1, 4)):
+            expected, found = np.full(4, 77, "int32"), np.full(4, 77, "int32")
+            if steps > 0 and rows > 0:
+                expected[:rows] = a[:rows, :steps].sum(1) + 5
+            kernel(np.array([steps, rows], "int32"), a, found, 0)
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_digits_of_a_length_that_may_be_negative_with_another_one():
+    """Where both are negative, the digits of the one loop begin elsewhere than at 0."""
+    sch = tw.Schedule(tw.script.from_source(TWO_LENGTHS.format(rows="n * n * n")))
     with pytest.raises(tw.ScheduleError) as raised:
         sch.fuse(*sch.get_loops("R"))
     assert raised.value.code == "fuse/P8"

@@ -17,6 +17,7 @@ from tilewright.sparse import decompose_format, formats, templates
 from tilewright.sparse.format_step import Elements
 from tilewright.sparse.templates import NAMES
 from tilewright.support.changed_nodes import with_fields
+from tilewright.support.nodes import nodes_of
 from tilewright.task import verification
 
 PARAMETERS: dict[str, list[int]] = {
@@ -131,7 +132,7 @@ def doubled() -> Iterator[None]:
 
     def twice(func: Any, buffer: str, name: str, parameters: list[int], count: int) -> tuple[ir.PrimFunc, list[str]]:
         made, names = templates.decomposed_by_name(func, buffer, name, parameters, count)
-        again: Any = next(each for each in templates._iterations(made) if each.name_hint == names[0])
+        again: Any = next(each for each in nodes_of(made.body, ir.SparseIteration) if each.name_hint == names[0])
         again = ir.SparseIteration(again.iter_vars, "again", again.annotations, again.init, again.body)
         realize: Any = made.body
         root = with_fields(realize.block, body=ir.SeqStmt([*realize.block.body.seq, again]))

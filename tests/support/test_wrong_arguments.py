@@ -201,7 +201,7 @@ def test_no_error_of_the_binding_reaches_users(
         (lambda: tw.Schedule(program, 3), "arguments/types", "it takes (program: Node | None, *, seed"),
         (lambda: tw.Target(3, 4), "arguments/types", "Target cannot take (int, int)"),
         (lambda: ir.decl_buffer([None], "float32"), "arguments/types", "decl_buffer cannot take (list, str)"),
-        (lambda: schedule.Trace(["x"]), "arguments/items", "holds something that is not taken there"),
+        (lambda: schedule.Trace(["x"]), "schedule/argument", "a trace holds instructions, not a 'str'"),
         (lambda: ms.Workload(5), "arguments/kind", "mod is 5; it is the program"),
         (lambda: ms.MemoryDatabase().get_top_k(5, 1), "arguments/types", "get_top_k cannot take (int, int)"),
         (lambda: ms.TuneContext(tw.compile(program)), "arguments/types", "TuneContext cannot take (Kernel)"),
