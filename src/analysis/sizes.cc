@@ -26,9 +26,8 @@ bool contains(const Expr& whole, const Expr& part) {
   return found;
 }
 
-/// Extents of the parameters' buffers that blocks, and statements outside of all of them, access, as variables that no
-/// loop or axis of the program binds. Those of allocated buffers, of which a call may ask for fewer than no elements,
-/// are no such sizes. A fact of the root block.
+/// Extents of the accessed buffers, where an extent is a variable that no loop or axis of the program binds. Only
+/// buffers of parameters count: the extent of an allocated buffer may be negative. A fact of the root block.
 class FreeSizes : public Memo::Fact {
  public:
   static const std::vector<Expr>& of(const Tree& tree) {

@@ -68,8 +68,8 @@ void add_terms(const Expr& condition, std::vector<Expr>& terms) {
   }
 }
 
-/// The extent of a loop that is executed is positive, and so are its factors where one of them is not negative: of
-/// n * m, both may be negative.
+/// Assumes that a loop runs, so that its extent is positive. If the extent is a product and one factor is proven not to
+/// be negative, both factors are positive; else both may be negative.
 void assume_runs(const Expr& extent, arith::Analyzer& analyzer) {
   if (const_int(extent)) return;
   if (const Mul* product = extent.as<Mul>()) {

@@ -182,7 +182,7 @@ namespace {
 
 int64_t wrapped_sum(int64_t a, uint64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + b); }
 
-/// Whether all values of a term are so large that others beside it may pass 64 bits.
+/// Whether all values of a term are so large that a sum with other terms may overflow 64 bits.
 bool is_huge(std::optional<Interval> values, int64_t factor) {
   constexpr int64_t kMost = int64_t{1} << 60;
   if (factor > kMost || factor < -kMost) return true;

@@ -62,7 +62,7 @@ class IndexAnalysis {
   struct Linear {
     std::vector<Term> terms;  ///< the outermost first
     int64_t constant = 0;
-    bool may_wrap = false;  ///< a product with a factor, or a sum of terms, may pass 64 bits where the index does not
+    bool may_wrap = false;  ///< intermediate products or sums may overflow 64 bits although the index does not
   };
   /// In scalar elements of the buffer. Factors and the constant are modulo 2^64, as addresses are.
   Linear linear(const Buffer& buffer, const Expr& index) const;

@@ -18,7 +18,7 @@ namespace {
 
 }  // namespace
 
-// What pthread_exit() throws is no object of C++, and the sanitizer takes the reference to it for one to nothing.
+// pthread_exit() throws no C++ object, so the sanitizer would report that the reference below is bound to null.
 #define X(result, name, parameters, arguments)                                      \
   extern "C" result __real_##name parameters;                                       \
   extern "C" __attribute__((no_sanitize("null"))) result __wrap_##name parameters;  \

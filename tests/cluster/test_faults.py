@@ -146,7 +146,7 @@ tasks.Run.begins = begin
 
 
 def distinct(sch: tw.Schedule) -> None:
-    """Schedules whose lowered programs differ: splits by 1 or by a whole extent would leave the same loops."""
+    """A space in which no two candidates lower to the same program, as splits by 1 or by a whole extent would."""
     i, j = sch.get_loops(sch.get_block("Y"))
     rows = sch.sample_categorical([2, 4, 8, 16, 32], [0.2] * 5)
     columns = sch.sample_categorical([2, 3, 4, 6, 8, 12, 16, 24, 32, 48], [0.1] * 10)

@@ -227,7 +227,7 @@ DEEP = {
 @pytest.mark.parametrize("kind", DEEP)
 @pytest.mark.parametrize("levels", [10, 60, 300])
 def test_deep_indices(kind, levels):
-    """Analyses look at expressions up to some depth only, as each question costs what is below."""
+    """Passes leave expressions beyond a depth as they are: each query takes time in proportion to the expression."""
 
     def nested(index, largest):
         for k in range(levels):

@@ -57,7 +57,7 @@ class Build:
         return bool(self.future.status == "error")
 
     def is_lost(self, workers: Collection[str]) -> bool:
-        """Return whether Dask does not build this again: it has failed, or waits for workers that have left.
+        """Return whether Dask will not build this again: the build failed, or only workers that have left may run it.
 
         Args:
             workers: addresses of the workers that are there.
@@ -85,7 +85,7 @@ class Job:
     lost: list[str] = dataclasses.field(default_factory=list)  #: names of workers that were lost with it
     lost_at: set[str] = dataclasses.field(default_factory=set)  #: addresses of those that were lost with it
     likely_lost: list[str] = dataclasses.field(default_factory=list)  #: names of lost workers that may have run it
-    is_suspect: bool = False  #: whether it was queued on a lost worker, so it may have run there unreported
+    is_suspect: bool = False  #: whether it was queued on a worker that was lost, and may have been running
     late: list[str] = dataclasses.field(default_factory=list)  #: names of workers that work, and gave no result in time
     avoid: frozenset[str] = frozenset()  #: addresses of workers that it should not run on again
     only: str = ""  #: address of the worker that measures it again

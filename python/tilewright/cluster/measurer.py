@@ -623,7 +623,7 @@ class ClusterMeasurer:
     # ---- what goes wrong
 
     def _requeue(self, chunk: Chunk, *, is_suspect: bool = False) -> None:
-        """Cancel a task and queue its jobs again, as suspects if they may have run on a lost worker unreported."""
+        """Cancel a task and queue its jobs again; as suspects if they may have been running on a lost worker."""
         with contextlib.suppress(Exception):
             chunk.future.cancel()
         for job in reversed(self._leave(chunk)):

@@ -101,7 +101,7 @@ def _begin_of(by_rows: ByRows) -> Callable[[Any, Any], Any]:
 
 
 def _vector_lanes(by_rows: ByRows, dtype: str) -> int:
-    """Return how many elements are copied at a time: no more than a power of two that holds a row of a fixed size."""
+    """Return the lanes of a vector; if rows have a fixed size, at most that size rounded up to a power of two."""
     lanes: int = VECTOR_BYTES // np.dtype(dtype).itemsize
     if by_rows.is_cut or any(axis.kind != "dense" for axis in by_rows.rule.axes[1:]):
         return lanes
@@ -190,7 +190,7 @@ def _columns(rows: list[Any]) -> list[Any]:
 
 
 def _taken_columns(elements: Any, begins: Any, lengths: Any, place: Any) -> list[Any]:
-    """Return the elements of rows at TILE places: vectors, 0 behind the end of a row."""
+    """Return TILE columns of a slice, a vector with a lane per row for each; lanes past the end of their row are 0."""
     lanes = int(begins.shape[0])
     places = T.Ramp(0, 1, lanes)
     columns = _columns([elements[T.Ramp(begins[lane] + place, 1, TILE)] for lane in range(lanes)])

@@ -21,8 +21,8 @@ bool is_never(llvm::Value* mask, unsigned lane) {
          (is_never(both->getOperand(0), lane) || is_never(both->getOperand(1), lane));
 }
 
-/// Whether lanes under a mask are accessed one by one. No processor gathers lanes of fewer than 32 bits, and LLVM makes
-/// a branch for each of them, of which hundreds take minutes to compile.
+/// Whether LLVM expands a masked gather or scatter into one branch per lane: processors have none for lanes below 32
+/// bits. Code with hundreds of such branches takes minutes to compile.
 bool has_branches(const Buffer& buffer) { return buffer.dtype.bits < 32; }
 
 }  // namespace

@@ -214,7 +214,7 @@ def test_a_name_says_all_that_a_product_computes() -> None:
     ],
 )
 def test_tiles_that_do_not_fit_are_refused(wrong) -> None:
-    """They computed other elements than the description says, or stopped the process."""
+    """An intrinsic of such tiles would compute wrong elements, or configure the unit with sizes that it refuses."""
     product = TileProduct(
         ("int8", "int8", "int32"), (32,), 32, (128,), (((0, 1),), ((2, 1),)), (), (0, 1), 0, 8, None, 2, 16
     )
