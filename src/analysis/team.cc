@@ -3,6 +3,7 @@
 #include "ir/annotations.h"
 #include "ir/atomic_operation.h"
 #include "ir/op.h"
+#include "ir/pointer_uses.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
 #include "support/ranges.h"
@@ -58,8 +59,7 @@ Touched Touched::by(const NodeRef& root, Exchange exchange, const MemoryNames& a
           for (const Expr& index : step->indices) v(index);
           return v(step->value);
         }
-        const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
-        if (element && intrinsic_of(*call) == Intrinsic::k_address_of) both(element->buffer->data);
+        if (const BufferLoad* element = addressed_element(call)) both(element->buffer->data);
         v.descend(call);
       },
       [&](const Ref<Var>& pointer, Visitor& v) {

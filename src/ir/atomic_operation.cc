@@ -1,6 +1,7 @@
 #include "ir/atomic_operation.h"
 
 #include "ir/build.h"
+#include "ir/pointer_uses.h"
 #include "ir/reduction_step.h"
 #include "ir/refuse_at.h"
 #include "ir/traverse.h"
@@ -10,9 +11,7 @@ namespace tilewright {
 namespace {
 
 const BufferLoad* element_behind(const Call& call) {
-  const Call* address = call.args.empty() ? nullptr : call.args[0].as<Call>();
-  if (!address || intrinsic_of(*address) != Intrinsic::k_address_of || address->args.empty()) return nullptr;
-  return address->args[0].as<BufferLoad>();
+  return call.args.empty() ? nullptr : addressed_element(call.args[0]);
 }
 
 struct Fault {

@@ -65,6 +65,12 @@ std::vector<PointerUse> pointer_uses(const Call& call) {
   }
 }
 
+const BufferLoad* addressed_element(const NodeRef& e) {
+  const Call* call = e.as<Call>();
+  if (!call || intrinsic_of(*call) != Intrinsic::k_address_of || call->args.empty()) return nullptr;
+  return call->args[0].as<BufferLoad>();
+}
+
 bool replaces_view(const Block& block, const NodeRef& buffer) {
   auto touches = [&](const Ref<BufferRegion>& region) { return region->buffer == buffer; };
   if (any_of(block.reads, touches)) return false;

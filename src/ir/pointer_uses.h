@@ -14,6 +14,9 @@ struct PointerUse {
 /// The uses by steps on fragments (ir/fragments.h) and of warps (ir/warp_steps.h); other calls have none.
 std::vector<PointerUse> pointer_uses(const Call& call);
 
+/// The element of which an expression is the address: A[4] in T.address_of(A[4]). Null for other expressions.
+const BufferLoad* addressed_element(const NodeRef& e);
+
 /// The pointer from which a value of pointer type is made: `p`, that of A in T.address_of(A[4]). Null if there is none.
 Ref<Var> pointer_in(const Expr& value);
 

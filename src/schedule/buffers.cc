@@ -2,6 +2,7 @@
 
 #include "ir/atomic_operation.h"
 #include "ir/build.h"
+#include "ir/pointer_uses.h"
 #include "schedule/cache.h"
 #include "support/ranges.h"
 
@@ -25,8 +26,7 @@ bool takes_address(const NodeRef& node, const Ref<Buffer>& buffer) {
       for (const Expr& index : atomic->indices) walk(index);
       return walk(atomic->value);
     }
-    const bool is_address = intrinsic_of(*call) == Intrinsic::k_address_of && !call->args.empty();
-    const BufferLoad* element = is_address ? call->args[0].as<BufferLoad>() : nullptr;
+    const BufferLoad* element = addressed_element(call);
     found |= element && element->buffer == buffer;
     walk.descend(call);
   });

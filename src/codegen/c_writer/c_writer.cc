@@ -15,6 +15,7 @@
 #include "ir/async_copy.h"
 #include "ir/atomic_operation.h"
 #include "ir/build.h"
+#include "ir/pointer_uses.h"
 #include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -167,8 +168,7 @@ class KernelWriter {
           walk.descend(loop);
         },
         [&](const Ref<Call>& call) {
-          const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
-          if (element && intrinsic_of(*call) == Intrinsic::k_address_of) {
+          if (const BufferLoad* element = addressed_element(call)) {
             written_.insert(element->buffer->data);
             read_.insert(element->buffer->data);
           }

@@ -19,6 +19,7 @@
 
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "ir/pointer_uses.h"
 #include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -91,14 +92,14 @@ class PrivateMemory {
           v.descend(load);
         },
         [&](const Ref<LetStmt>& let, Visitor& v) {
-          const BufferLoad* element = element_of(let->value);
+          const BufferLoad* element = addressed_element(let->value);
           if (!element) return v.descend(let);
           pointers_[let->var] = {element->buffer, substitute(element->indices[0], by_axis_)};
           v(element->indices[0]);
           v(let->body);
         },
         [&](const Ref<Call>& call, Visitor& v) {
-          if (const BufferLoad* element = element_of(call)) {  // whoever gets it may store to the element
+          if (const BufferLoad* element = addressed_element(call)) {  // whoever gets it may store to the element
             add(element->buffer, element->indices[0], true, call);
           }
           v.descend(call);
@@ -149,13 +150,6 @@ class PrivateMemory {
     conditions_.push_back(substitute(condition, by_axis_));
     work();
     conditions_.pop_back();
-  }
-
-  /// The element whose address an expression takes; null if it takes none.
-  static const BufferLoad* element_of(const Expr& value) {
-    const Call* call = value.as<Call>();
-    const bool is_address = call && intrinsic_of(*call) == Intrinsic::k_address_of && !call->args.empty();
-    return is_address ? call->args[0].as<BufferLoad>() : nullptr;
   }
 
   void add(const Ref<Buffer>& buffer, const Expr& index, bool is_write, const NodeRef& node) {

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "ir/build.h"
+#include "ir/pointer_uses.h"
 #include "ir/refuse_at.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
@@ -137,8 +138,7 @@ class Permuter {
       copy.args[6] = row * layout->columns + layout->column(row, column) - offset;
       return make<Call>(std::move(copy), call.span());
     }
-    const bool is_address = intrinsic_of(*call) == Intrinsic::k_address_of;
-    const BufferLoad* element = is_address ? call->args[0].as<BufferLoad>() : nullptr;
+    const BufferLoad* element = addressed_element(call);
     auto memory = Fragments::memory_of(call);
     const RowLayout* layout = element ? of(element->buffer->data) : memory ? of(memory->data) : nullptr;
     if (layout) fail(call, layout->buffer->name, "a pointer to it is passed on");

@@ -14,6 +14,7 @@
 //
 // The last part of plan_shared_memory.
 #include "lower/gpu/place_barriers.h"
+#include "ir/pointer_uses.h"
 
 #include <functional>
 #include <map>
@@ -64,9 +65,7 @@ class Barriers {
     for (const auto& [step, loops] : steps_) note(loops);
     named_ = let_variables(kernel.body);
     visit(kernel.body, [&](const Ref<LetStmt>& let) {
-      const Call* address = let->value.as<Call>();
-      if (!address || !let->var.dtype().is_handle() || intrinsic_of(*address) != Intrinsic::k_address_of) return;
-      const BufferLoad* first = Expr(address->args[0]).as<BufferLoad>();
+      const BufferLoad* first = let->var.dtype().is_handle() ? addressed_element(let->value) : nullptr;
       if (first) bases_[let->var] = {first->buffer->data, first->indices[0] * first->buffer->dtype.bytes()};
     });
   }
@@ -235,8 +234,8 @@ class Barriers {
             v(step->value);
             return add(into, step->buffer, step->indices, true, call, conditions, {}, true);
           }
-          const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
-          if (!element || intrinsic_of(*call) != Intrinsic::k_address_of) return v.descend(call);
+          const BufferLoad* element = addressed_element(call);
+          if (!element) return v.descend(call);
           add(into, element->buffer, {}, true, call, conditions);  // whatever is done through the pointer
         });
   }

@@ -16,6 +16,7 @@
 // Placement  last: nothing else looks at lanes
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/pointer_uses.h"
 #include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -53,9 +54,7 @@ class Scalars {
  private:
   /// Whether it is the address of a buffer of the plan of shared memory, which begins at a multiple of all vectors.
   static bool is_in_arena(const Expr& pointer) {
-    const Call* call = pointer.as<Call>();
-    if (!call || intrinsic_of(*call) != Intrinsic::k_address_of) return false;
-    const BufferLoad* load = call->args[0].as<BufferLoad>();
+    const BufferLoad* load = addressed_element(pointer);
     auto offset = load && load->indices.size() == 1 ? const_int(load->indices[0]) : std::nullopt;
     return offset && is_shared_scope(load->buffer->scope()) && *offset * load->buffer->dtype.bytes() % 16 == 0;
   }

@@ -20,6 +20,7 @@
 #include <unordered_set>
 
 #include "ir/build.h"
+#include "ir/pointer_uses.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -222,9 +223,7 @@ class Promoter {
         },
         [&](const Ref<DeclBuffer>& decl, Visitor& v) { v(decl->body); },
         [&](const Ref<Call>& call, Visitor& v) {
-          const bool is_address = intrinsic_of(*call) == Intrinsic::k_address_of && !call->args.empty();
-          const BufferLoad* element = is_address ? call->args[0].as<BufferLoad>() : nullptr;
-          if (element) keep_in_memory(element->buffer->data);
+          if (const BufferLoad* element = addressed_element(call)) keep_in_memory(element->buffer->data);
           v.descend(call);
         },
         [&](const Ref<Var>& v, Visitor& walk) {

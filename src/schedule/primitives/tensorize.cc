@@ -80,12 +80,7 @@ class Replacement {
   }
 
   static bool has_wide_loops(const Block& block) {
-    bool found = false;
-    visit(block.body, [&](const Ref<For>& loop, Visitor& walk) {
-      found |= loop->loop_var.dtype() == DataType::int_(64);
-      walk.descend(loop);
-    });
-    return found;
+    return any_node(block.body, [](const Ref<For>& loop) { return loop->loop_var.dtype() == DataType::int_(64); });
   }
 
   /// The condition of the block where it speaks of whole axes.
