@@ -92,18 +92,36 @@ def test_objects_that_a_stopped_worker_holds_are_built_elsewhere(
     machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "SILENT_SECONDS", 3.0)
-    victim = machines.worker("--measure", "0", "--build", "1")
+    stopped = tmp_path / "stopped"
+    # It stops within a build, so that the search needs it.
+    patch = f"""
+import os, signal
+from pathlib import Path
+from tilewright.cluster import tasks
+build, builds = tasks.build, []
+def wrapped(*arguments):
+    builds.append(arguments)
+    if len(builds) == 4:
+        Path({str(stopped)!r}).touch()
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return build(*arguments)
+wrapped.__module__, wrapped.__qualname__ = tasks.__name__, "build"
+tasks.build = wrapped
+"""
+    victim = machines.worker("--measure", "0", "--build", "1", patch=patch)
     machines.worker("--measure", "1", "--build", "0")
 
-    def stop() -> None:
-        os.kill(victim.pid, signal.SIGSTOP)
+    def join() -> None:
+        until(stopped.exists)
         machines.worker("--measure", "0", "--build", "1", wait=False)
 
-    at = At(5, stop)
+    joined = threading.Thread(target=join)
+    joined.start()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        result = tw.tune(scale, **{**SEARCH, "progress": at}, database=tmp_path / "t.db", cluster=machines.address)
-    assert at.done and result.stop_reason == "trials"
+        result = tw.tune(scale, **SEARCH, database=tmp_path / "t.db", cluster=machines.address)
+    joined.join()
+    assert result.stop_reason == "trials"
     assert not blamed(is_whole(tmp_path / "t.db"))
     assert any("has been silent" in str(each.message) for each in told)
     # It goes on, and joins again.
