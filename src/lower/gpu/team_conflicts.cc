@@ -18,6 +18,11 @@ constexpr int64_t kMostPoints = 1 << 18;
 constexpr int64_t kMostCases = 64;
 /// Limit on the points of all cases together, if the offsets alone do not decide.
 constexpr int64_t kMostGuardedPoints = 1 << 15;
+/// Limit on the bytes that the comparisons of a kernel look at, a few seconds: unrolled loops have many pairs of
+/// accesses.
+constexpr int64_t kMostBytes = 1 << 23;
+/// What a comparison costs besides, in bytes.
+constexpr int64_t kBytesOfComparison = 256;
 
 /// The least common multiple of what `e` divides expressions with the variable by; 1 where it divides none.
 int64_t period_of(const Expr& e, const Ref<Var>& v) {
@@ -85,7 +90,7 @@ std::optional<int64_t> largest(const Expr& e, arith::Analyzer& analyzer, int dep
 }  // namespace
 
 TeamConflicts::TeamConflicts(const KernelLoops& kernel, const LoopRanges& loops, arith::Analyzer& analyzer)
-    : loops_(loops), analyzer_(analyzer) {
+    : bytes_left_(kMostBytes), loops_(loops), analyzer_(analyzer) {
   for (const Ref<For>& loop : kernel.loops) {
     auto axis = analysis::thread_axis(*loop);
     if (!axis || !axis->in_team()) {
@@ -147,6 +152,8 @@ std::optional<TeamConflicts::Points> TeamConflicts::points(const TeamAccess& acc
     count *= std::max<int64_t>(*const_int(loop->extent), 0);
     if (count > most) return std::nullopt;
   }
+  bytes_left_ -= count * access.width;
+  if (bytes_left_ < 0) return std::nullopt;
   Points result;
   analysis::Point values;
   for (int64_t point = 0; point < count; ++point) {
@@ -233,6 +240,8 @@ std::vector<Ref<For>> TeamConflicts::shared_by(const TeamAccess& a, const TeamAc
 
 TeamConflicts::Answer TeamConflicts::compare(const TeamAccess& a, const TeamAccess& b,
                                              const std::vector<NodeRef>& around, std::optional<int64_t> most) {
+  bytes_left_ -= kBytesOfComparison;
+  if (bytes_left_ < 0) return Answer::kUndecided;
   auto moving_a = moving(a, around, most), moving_b = moving(b, around, most);
   if (!moving_a || !moving_b) return Answer::kUndecided;
   std::vector<int64_t> distances;

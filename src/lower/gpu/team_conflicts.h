@@ -8,7 +8,8 @@
 //     if tx * 4 + i < 1: R[ty] = S[0]       `R[ty]` belongs to all threads of a row, but only thread 0 stores to it
 //
 // Conditions say which threads come in which iteration. What is left open without them is tried once more for each
-// iteration of the loops, and each block, that conditions and offsets mention, where these are few.
+// iteration of the loops, and each block, that conditions and offsets mention, where these are few. The work for a
+// kernel is limited; after that, nothing is decided.
 #pragma once
 
 #include <map>
@@ -65,7 +66,8 @@ class TeamConflicts {
   static bool share_bytes(const Points& a, int64_t width_a, int64_t distance, const Points& b, int64_t width_b);
 
   std::vector<Ref<For>> threads_, blocks_;
-  int64_t team_ = 1;  ///< threads; 0: not known
+  int64_t team_ = 1;    ///< threads; 0: not known
+  int64_t bytes_left_;  ///< of all comparisons; without any, nothing is decided
   const LoopRanges& loops_;
   arith::Analyzer& analyzer_;
 };
