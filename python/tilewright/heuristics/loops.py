@@ -12,7 +12,22 @@ from tilewright.heuristics.block_info import (
     loops_of_axes,
     number_of_read,
 )
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
+
+
+def function_of(schedule: Schedule) -> ir.PrimFunc | None:
+    """Return the function that the schedule works on; None if the module does not have it."""
+    functions, worked_on = schedule.mod.functions, schedule.func_working_on
+    name = worked_on.name_hint if worked_on is not None else next(iter(functions), None)
+    function = None if name is None else functions.get(name)
+    return function if isinstance(function, ir.PrimFunc) else None
+
+
+def root_of(schedule: Schedule) -> BlockRV | None:
+    """Return the block that is the body of the function, whatever its name; None if there is no such block."""
+    body = getattr(function_of(schedule), "body", None)
+    return try_step(schedule.get_block, body.block.name_hint) if isinstance(body, ir.BlockRealize) else None
 
 
 def fuse_all(schedule: Schedule, loops: Sequence[LoopRV]) -> LoopRV:

@@ -6,6 +6,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.heuristics import cpu
 from tilewright.script import from_source
+from tilewright.support.changed_nodes import with_fields
 from tilewright.task.arguments import make_arrays
 from tilewright.task.specialize import specialize
 from tilewright.task.task import task_of
@@ -27,6 +28,12 @@ def product(n, m, k, dtype="float32", batch=1, turned=False):
     right = (lambda s, j, x: b[s, j, x]) if turned else (lambda s, j, x: b[s, x, j])
     c = te.compute((batch, n, m), lambda s, i, j: te.sum(a[s, i, axis] * right(s, j, axis), axis=[axis]), name="C")
     return te.create_prim_func([a, b, c])
+
+
+def with_outermost_block(name, function):
+    """The function with another name of its outermost block."""
+    realize = function.body
+    return with_fields(function, body=with_fields(realize, block=with_fields(realize.block, name_hint=name)))
 
 
 def bytes_product(n, m, k, left="uint8", turned=False):
@@ -241,6 +248,7 @@ def read_twice(function, n, m):
 
 PROGRAMS = {
     "product": product(24, 40, 20),
+    "product with a named outermost block": with_outermost_block("model", product(24, 40, 20)),
     "odd product": product(37, 53, 19),
     "prime, thin": product(3, 61, 7),
     "one row": product(1, 130, 17),

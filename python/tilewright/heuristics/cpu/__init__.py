@@ -29,7 +29,7 @@ from tilewright.heuristics.cpu.scattered_rows import (
 )
 from tilewright.heuristics.cpu.strided_subproblems import split_strided_subproblems
 from tilewright.heuristics.inlining import inline_blocks
-from tilewright.heuristics.loops import order_loops
+from tilewright.heuristics.loops import function_of, order_loops, root_of
 from tilewright.heuristics.pattern import Match
 from tilewright.heuristics.sampling import Sampler, try_step
 from tilewright.heuristics.unscheduled import SKIPS_ZERO_TERMS
@@ -38,17 +38,9 @@ from tilewright.support.nodes import nodes_of
 
 #: Version of the heuristics. Increase it if any trace changes: searches of earlier versions are then not continued, but
 #: their measurements are kept. tests/heuristics/cpu/versions.txt has the traces of each version.
-VERSION = 8
+VERSION = 9
 
 __all__ = ["VERSION", "schedule_for_cpu", "seems_slower", "serial_updates"]
-
-
-def _function_of(schedule: Schedule) -> ir.PrimFunc | None:
-    """Return the function that the schedule works on; None if the module does not have it."""
-    functions, worked_on = schedule.mod.functions, schedule.func_working_on
-    name = worked_on.name_hint if worked_on is not None else next(iter(functions), None)
-    function = None if name is None else functions.get(name)
-    return function if isinstance(function, ir.PrimFunc) else None
 
 
 def seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target) -> bool:
@@ -87,8 +79,8 @@ def schedule_for_cpu(
         defect of the heuristics; callers continue with the unscheduled program (:mod:`tilewright.heuristics.failures`).
     """
     sampler = Sampler(schedule, best)
-    typical = Sizes(sizes, _function_of(schedule) if sizes else None)
-    root = try_step(schedule.get_block, "root")
+    typical = Sizes(sizes, function_of(schedule) if sizes else None)
+    root = root_of(schedule)
     if root is None:
         return
     blocks = inline_blocks(schedule, schedule.get_child_blocks(root), typical)

@@ -14,13 +14,13 @@ from functools import partial
 from tilewright import _core
 from tilewright.heuristics.block_info import Sizes, block_info
 from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
-from tilewright.heuristics.gpu.bind_blocks import bind_all_blocks, root_of
+from tilewright.heuristics.gpu.bind_blocks import bind_all_blocks
 from tilewright.heuristics.gpu.fused_rows import fuse_rows
 from tilewright.heuristics.gpu.limits import limits_of
 from tilewright.heuristics.gpu.patterns import CONTRACTIONS, REDUCTIONS
 from tilewright.heuristics.gpu.plain_loops import with_blocks
 from tilewright.heuristics.inlining import inline_blocks
-from tilewright.heuristics.loops import order_loops
+from tilewright.heuristics.loops import order_loops, root_of
 from tilewright.heuristics.pattern import Match, apply_patterns
 from tilewright.heuristics.sampling import Sampler, try_step
 from tilewright.schedule import BlockRV, Schedule

@@ -13,7 +13,7 @@ from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
 from tilewright.heuristics.gpu.bind_loops import bind_elements
 from tilewright.heuristics.gpu.limits import Limits
 from tilewright.heuristics.gpu.parameters import BLOCK_THREADS
-from tilewright.heuristics.sampling import try_step
+from tilewright.heuristics.loops import root_of
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.nodes import nodes_of
 
@@ -24,14 +24,6 @@ def bind_all_blocks(schedule: Schedule, limits: Limits) -> None:
     for block in schedule.get_child_blocks(root) if root is not None else ():
         if not is_bound(schedule, block):
             bind_block(schedule, block, min(limits.threads, BLOCK_THREADS))
-
-
-def root_of(schedule: Schedule) -> BlockRV | None:
-    """Return the block that is the body of the function, whatever its name; None if there is no such block."""
-    name = schedule.func_working_on
-    function = schedule.mod[name] if name is not None else next(iter(schedule.mod.functions.values()), None)
-    body = getattr(function, "body", None)
-    return try_step(schedule.get_block, body.block.name_hint) if isinstance(body, ir.BlockRealize) else None
 
 
 def is_bound(schedule: Schedule, block: BlockRV) -> bool:
