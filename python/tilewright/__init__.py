@@ -42,7 +42,7 @@ _NAMES: dict[str, str] = {
     "space": "search",
     "tune": "search",
 }
-_MODULES = {"arith", "ir", "script", "te", "tensor_intrin", "testing", "schedule", "kernel", "sparse"}
+_MODULES = {"arith", "ir", "kernel", "meta_schedule", "schedule", "script", "sparse", "te", "tensor_intrin", "testing"}
 
 other_names.install()
 __getattr__ = lazy(__name__, _NAMES, {*_MODULES, *(name.removeprefix(f"{__name__}.") for name in other_names.MOVED)})

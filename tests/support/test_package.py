@@ -21,6 +21,16 @@ def test_every_public_name_is_there() -> None:
         _ = tw.nothing
 
 
+def test_modules_are_attributes() -> None:
+    """Also where nothing has imported them; a module that moved is no suggestion for a name."""
+    code = "import tilewright as tw; print(tw.meta_schedule.tune_tir.__name__, tw.te.compute.__name__)"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert said.split() == ["tune_tir", "compute"]
+    with pytest.raises(AttributeError) as caught:
+        _ = tw.meta_scheduler_rpc
+    assert "'meta_schedule'" in str(caught.value)
+
+
 def test_importing_loads_nothing_heavy() -> None:
     """Terminals, tables, the compiler and NumPy wait until they are used."""
     code = "import sys, tilewright; print(*sys.modules)"

@@ -180,7 +180,7 @@ class Kernel(_core.KernelBase):
         if given >= len(names):
             return
         message = f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}"
-        hint = "the library does not say which outputs are optional: export the kernel again"
+        hint = "pass all arguments: which outputs are optional is known of shared libraries (.so) that are exported now"
         raise ArgumentError.of("call/count", message, hint)
 
     def _known_call(self) -> CallSignature | None:

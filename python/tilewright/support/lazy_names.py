@@ -39,5 +39,5 @@ def _modules_of(package: str) -> set[str]:
 def _perhaps(name: str, known: Collection[str]) -> str:
     import difflib
 
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name, [attribute for attribute in known if "." not in attribute], n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
