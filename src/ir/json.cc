@@ -8,6 +8,7 @@
 #include "ir/field_content.h"
 #include "ir/object_graph.h"
 #include "ir/traverse.h"
+#include "support/json_nesting.h"
 #include "support/ranges.h"
 
 namespace tilewright {
@@ -189,6 +190,10 @@ std::string to_json(const NodeRef& root) {
 }
 
 Result<NodeRef> from_json(std::string_view text) {
+  if (nests_too_deep(text)) {
+    return script_error("json/syntax", "lists or objects are nested too deep",
+                        "only text written by to_json can be read");
+  }
   try {
     Json document = Json::parse(text);
     bool graph = document.is_object() && !document.contains("tilewright") && document.contains("nodes");

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "ir/build.h"
+#include "support/json_nesting.h"
 #include "support/ranges.h"
 
 namespace tilewright {
@@ -229,6 +230,7 @@ std::optional<std::string> to_object_graph(const NodeRef& node) {
 
 Result<NodeRef> from_object_graph(std::string_view text) {
   constexpr const char* kHint = "TVM's JSON of index maps and expressions can be read";
+  if (nests_too_deep(text)) return script_error("json/syntax", "lists or objects are nested too deep", kHint);
   try {
     Json document = Json::parse(text);
     return GraphReader(document).node(document.at("root").get<size_t>());

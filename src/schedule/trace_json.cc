@@ -8,6 +8,7 @@
 #include "ir/json.h"
 #include "ir/object_graph.h"
 #include "schedule/trace.h"
+#include "support/json_nesting.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -187,6 +188,10 @@ std::string Trace::as_json() const {
 }
 
 Result<Trace> Trace::from_json(std::string_view text) {
+  if (nests_too_deep(text)) {
+    return schedule_error("trace/json", "not a trace: lists or objects are nested too deep",
+                          "traces are written by Trace.as_json()");
+  }
   Json root = Json::parse(text, nullptr, false);
   if (root.is_discarded()) {
     return schedule_error("trace/json", "not a trace: the text is not JSON", "traces are written by Trace.as_json()");

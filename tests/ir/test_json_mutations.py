@@ -89,6 +89,15 @@ def paths(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield from paths(item, (*at, key))
 
 
+#: stands for a text that json.dumps() does not write: lists in each other, as no program has them
+DEEP = "<deep>"
+NESTED = "[" * 100_000 + "]" * 100_000
+
+
+def text_of(document: Any) -> str:
+    return json.dumps(document).replace(json.dumps(DEEP), NESTED)
+
+
 def replacements(value: Any, index: int, rng: random.Random) -> list[Any]:
     """Values to put there; small integers are nodes, of any kind."""
     nodes = [rng.randrange(max(index, 1)) for _ in range(6)]
@@ -110,6 +119,7 @@ def replacements(value: Any, index: int, rng: random.Random) -> list[Any]:
         "handle",
         [],
         {},
+        DEEP,
     ]
     others += [[None], [0], [[0, 0]], {"x": None}, {"x": 0}, [value], [*value, None] if isinstance(value, list) else 3]
     return nodes + rng.sample(others[1:], 8) + [None]
@@ -132,11 +142,11 @@ def mutants(name: str, share: float, seed: int) -> Iterator[str]:
                     for step in way:
                         target = target[step]
                     target[last] = new
-                    yield json.dumps(changed)
+                    yield text_of(changed)
             changed = copy.copy(document)
             changed["nodes"] = list(document["nodes"])
             changed["nodes"][index] = {key: item for key, item in node.items() if key != field}
-            yield json.dumps(changed)
+            yield text_of(changed)
 
 
 def use(node: Any, is_compiled: bool) -> None:
@@ -178,6 +188,15 @@ def test_mutants_are_refused_or_used(name: str) -> None:
         loaded += 1
         use(node, is_compiled=loaded % 4 == 0)
     assert loaded > 20 and refused > 200
+
+
+@pytest.mark.parametrize("text", [NESTED, NESTED[:100_000], '{"tilewright": 2, "root": 0, "nodes": ' + NESTED + "}"])
+@pytest.mark.parametrize("load", [ir.load_json, ir.from_json, tw.Target])
+def test_what_nests_too_deep(load: Any, text: str) -> None:
+    """Writing such a value for a message would need a stack frame for each list."""
+    with pytest.raises(tw.Error, match=r"nested too deep|target kind") as caught:
+        load(text)
+    assert not isinstance(caught.value, tw.InternalError)
 
 
 def test_what_is_compiled_by_rules_is_verified_before() -> None:

@@ -107,6 +107,33 @@ def test_the_others_stay_usable(column: str, file: Path, tmp_path: Path) -> None
     assert rows_of(file) == before
 
 
+@pytest.mark.parametrize("column", ["trace", "decisions", "verification"])
+def test_lists_that_nest_too_deep(column: str, file: Path) -> None:
+    """Readers of such a text would need a stack frame for each list."""
+    best = best_of(file)
+    harm(file, "record", column, "[" * 100_000 + "]" * 100_000, f"id = {best}")
+    with pytest.warns(UserWarning, match=f"record {best} of program .* is damaged"):
+        check(tw.compile(scale, database=file))
+    with pytest.warns(UserWarning, match=f"record {best}"):
+        found = ms.SQLiteDatabase(file).get_all_tuning_records()
+    assert sum(record.is_valid() for record in found) >= 1
+
+
+def test_notes_and_sizes_that_nest_too_deep(file: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    for table, column in (("meta", "value"), ("session", "state")):
+        harm(file, table, column, deep, "key LIKE '%/%'" if table == "meta" else "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(tw.compile(scale, database=file))
+        report_on(file)
+        tw.tune(scale, space=tiles, trials=TRIALS, database=file, progress=None, seed=3)
+    harm(file, "workload", "sizes", deep)
+    with warnings.catch_warnings(), pytest.raises(tw.ResourceError, match="damaged"):
+        warnings.simplefilter("ignore")
+        sizes_of(read_database(file).workloads()[0])
+
+
 def test_messages_may_quote_anything(file: Path) -> None:
     harm(file, "record", "error", b"killed by \xc3( signal 11")
     with warnings.catch_warnings():

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tilewright import _core
+from tilewright.support.json_text import parse_json
 from tilewright.tables import Table
 from tilewright.version import __version__
 
@@ -90,7 +91,7 @@ def _text(facts: Mapping[str, Any]) -> str:
 def facts_of(text: str) -> dict[str, Any]:
     """Return the properties in a record's host or versions; empty if it has none or they have another format."""
     try:
-        facts = json.loads(text or "{}")
+        facts = parse_json(text or "{}")
     except ValueError:
         return {}
     return facts if isinstance(facts, dict) else {}

@@ -20,6 +20,7 @@ from tilewright import _core
 from tilewright.database.workload_lines import key_of, read_line, text_of_row
 from tilewright.errors import Error, ResourceError
 from tilewright.support.file_names import path_for_core
+from tilewright.support.json_text import parse_json
 from tilewright.task.task import program_keys
 
 __all__ = [
@@ -170,7 +171,7 @@ def _text(value: object) -> str:
 def _json(text: Any) -> Any:
     """Return the value of a JSON text."""
     try:
-        value = json.loads(text) if isinstance(text, str) else text
+        value = parse_json(text) if isinstance(text, str) else text
     except ValueError:
         return text
     return text if isinstance(value, str) else value or ""
@@ -194,8 +195,8 @@ def _lines(path: Path) -> Iterable[tuple[str, Any]]:
     for number, line in enumerate(text.split(b"\n"), 1):
         if line.strip():
             try:
-                yield f"{path}:{number}", json.loads(line)
-            except (ValueError, RecursionError):
+                yield f"{path}:{number}", parse_json(line)
+            except ValueError:
                 raise _bad(f"{path}:{number}", "is not JSON") from None
 
 

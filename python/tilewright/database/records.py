@@ -22,6 +22,7 @@ from tilewright.errors import Error, ResourceError
 from tilewright.schedule import Schedule, Trace
 from tilewright.support import limits
 from tilewright.support.file_names import path_for_core
+from tilewright.support.json_text import parse_json
 from tilewright.support.machine import TargetLike
 from tilewright.task.task import Task, module_of, only_function, program_keys, sparse_module_of
 from tilewright.timing import format_seconds
@@ -143,7 +144,7 @@ def sizes_of(workload: _core.Workload) -> dict[str, float]:
     """
     text = workload.sizes or "{}"
     try:
-        sizes = json.loads(text)
+        sizes = parse_json(text)
     except ValueError:
         sizes = None
     if not isinstance(sizes, dict):
@@ -160,7 +161,7 @@ def title_of(workload: _core.Workload) -> str:
     try:
         said = [f"{name}={size}" for name, size in sizes_of(workload).items()]
         if _GIVEN in workload.sizes:
-            said.append(f"{_GIVEN} {json.loads(workload.sizes)[_GIVEN]}")
+            said.append(f"{_GIVEN} {parse_json(workload.sizes)[_GIVEN]}")
     except ResourceError:
         said = ["of damaged sizes"]
     said += [_COLD] if is_cold(workload) else []

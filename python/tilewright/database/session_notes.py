@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from tilewright import ir
+from tilewright.support.json_text import parse_json
 from tilewright.support.user_lines import users_level
 from tilewright.task.task import program_keys
 
@@ -196,7 +197,7 @@ def _read(store: Any, key: str, parse: Callable[[Any], T], nothing: T, what: str
     if not text:
         return nothing
     try:
-        return parse(json.loads(text))
+        return parse(parse_json(text))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):
         warn_of_damage(store, what)
         return nothing

@@ -25,6 +25,7 @@ from tilewright.database.records import (
 )
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.schedule import Trace
+from tilewright.support.json_text import parse_json
 from tilewright.tables import Table
 from tilewright.timing import format_seconds
 
@@ -135,7 +136,7 @@ def entries(store: Any) -> Iterable[dict[str, Any]]:
     for workload in store.workloads():
         for row in store.records(workload.hash, ""):
             known = {name: getattr(row, name) for name in (*row.fields, "median")}
-            known |= {name: json.loads(known[name] or "null") for name in ("trace", "host", "versions")}
+            known |= {name: parse_json(known[name] or "null") for name in ("trace", "host", "versions")}
             known |= {"verification": row.verification or None, "sizes": _sizes_or_none(workload)}
             yield {"program": workload.name, "hash": workload.hash, **known}
 

@@ -9,7 +9,6 @@ also be written by a person; programs that this version cannot read are still wr
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error
+from tilewright.support.json_text import parse_json
 from tilewright.task.task import module_of, name_of
 
 __all__ = ["WorkloadLine", "key_of", "line_of", "read_line", "text_of_row"]
@@ -89,8 +89,8 @@ def _module_from_base64(text: str) -> ir.IRModule:
     try:
         data = base64.b64decode(text, validate=True)
         decoded = (data if data.startswith(b"{") else data[_LENGTH:]).decode()
-        fields = json.loads(decoded)
-    except (binascii.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
+        fields = parse_json(decoded)
+    except ValueError as error:  # binascii.Error is one, too
         raise ArgumentError.of("database/workload", f"the program is not JSON in base64: {error}") from None
     if isinstance(fields, Mapping) and "tilewright" not in fields and "nodes" in fields:
         raise ArgumentError.of(

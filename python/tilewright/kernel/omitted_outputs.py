@@ -19,6 +19,7 @@ from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.kernel.device import common_device
 from tilewright.support import limits
+from tilewright.support.json_text import parse_json
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.task.arguments import aligned_zeros
 from tilewright.task.parameter_names import labels_of, names_of_parameters
@@ -121,7 +122,7 @@ def calls_text(calls: Mapping[str, CallSignature]) -> str:
 def calls_from(text: str) -> dict[str, CallSignature]:
     """Return the call signatures by kernel name; empty for a library without them."""
     try:
-        known = json.loads(text or "{}").items()
+        known = parse_json(text or "{}").items()
         return {name: _call_from(call) for name, call in known}
     except (ValueError, TypeError, KeyError, AttributeError, Error):
         return {}

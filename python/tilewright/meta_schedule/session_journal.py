@@ -32,6 +32,7 @@ from tilewright.meta_schedule.database.tuning_record import (
 )
 from tilewright.meta_schedule.runner.runner import RunnerResult
 from tilewright.meta_schedule.session_logs import cannot_be_written
+from tilewright.support.json_text import parse_json
 
 __all__ = ["SessionJournal", "Unreported", "end_session", "seed_of_session"]
 
@@ -75,7 +76,7 @@ class SessionJournal:
         any_right = False
         for line in lines:
             try:
-                digest, seconds, build_error, run_error = json.loads(line)
+                digest, seconds, build_error, run_error = parse_json(line)
                 if not isinstance(seconds, list | None) or not (seconds or build_error or run_error):
                     raise ValueError(seconds)
                 times = None if seconds is None else [float(each) for each in seconds]
@@ -215,7 +216,7 @@ def seed_of_session(work_dir: Path, programs: Any, seed: int | None) -> int:
     place, key = work_dir / _FOLDER / _UNFINISHED, _key_of(programs)
     if seed is None:
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            left = json.loads(place.read_text())
+            left = parse_json(place.read_text())
             seed = int(left["seed"]) if left["programs"] == key else None
     return secrets.randbelow(2**31) if seed is None else seed
 

@@ -36,6 +36,7 @@ from tilewright.report.profiler import PartTimes, time_table
 from tilewright.report.target_names import short_targets
 from tilewright.script.scripts import from_source
 from tilewright.support import machine
+from tilewright.support.json_text import parse_json
 from tilewright.tables import Table
 from tilewright.task.task import Task, task_of
 from tilewright.timing import NO_WORK, Work, format_seconds, format_share
@@ -498,7 +499,7 @@ def _processor_roofs(target: str) -> machine.Roofs | None:
 def _device_roofs(target: str, host: str) -> machine.Roofs | None:
     here = json.loads(origin_of(_core.Target(target)).host).get("device")
     try:
-        there = json.loads(host).get("device")
+        there = parse_json(host).get("device")
     except (ValueError, AttributeError):  # damaged, or of a version that records less
         return None
     return device_roofs(target) if here and here == there else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
+
+from tilewright.support.json_text import parse_json
 
 __all__ = ["short_targets"]
 
@@ -44,7 +45,7 @@ def _options(target: str) -> dict[str, Any]:
     """Return the options in the text of a target, which may be from a version that knows other targets."""
     if target.startswith("{"):
         try:
-            options = json.loads(target)
+            options = parse_json(target)
         except ValueError:  # damaged
             return {"kind": target}
         return options if isinstance(options, dict) else {}

@@ -22,6 +22,7 @@ from tilewright.errors import ScriptError
 from tilewright.kernel.device_roofs import describe_device
 from tilewright.kernel.kernel import Kernel, compile_task
 from tilewright.search.device_times import NOT_AS_WRITTEN, heuristic_kernel, times_on_device
+from tilewright.support.json_text import parse_json
 from tilewright.support.machine import is_for_device, rate_unit
 from tilewright.support.nodes import nodes_of
 from tilewright.task.arguments import aligned, make_arrays
@@ -243,7 +244,7 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
 def _kept_rows(text: str | None) -> tuple[tuple[Row, ...], str]:
     """Return the stored rows of an earlier comparison, and its date; empty if the text is damaged."""
     try:
-        old = json.loads(text or "{}")
+        old = parse_json(text or "{}")
         return tuple(Row(**row) for row in old.get("rows", ())), str(old.get("measured", ""))
     except (ValueError, TypeError, AttributeError):
         return (), ""

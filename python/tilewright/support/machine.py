@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import _core
+from tilewright.support.json_text import parse_json
 from tilewright.support.notes import announced
 from tilewright.support.wrong_arguments import explained
 
@@ -151,7 +152,7 @@ def kept(key: str, threads: int) -> Roofs | None:
         threads: number of threads; 0 for a device.
     """
     try:
-        known = json.loads(Path(os.environ[KEPT]).read_text())[key]
+        known = parse_json(Path(os.environ[KEPT]).read_text())[key]
         peaks = {str(dtype): float(peak) for dtype, peak in known["peaks"].items()}
         levels = tuple(Level(str(name), int(size), float(rate)) for name, size, rate in known["levels"])
         arithmetic = str(known.get("arithmetic", Roofs.arithmetic))
@@ -166,7 +167,7 @@ def keep(key: str, found: Roofs) -> None:
     if not (name := os.environ.get(KEPT)):
         return
     try:
-        known = dict(json.loads(Path(name).read_text()))
+        known = dict(parse_json(Path(name).read_text()))
     except (OSError, ValueError, TypeError):
         known = {}
     levels = [astuple(level) for level in found.levels]

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "support/json_nesting.h"
+
 namespace tilewright::search {
 namespace {
 
@@ -24,7 +26,7 @@ std::string readable(std::string text) {
   }
 }
 
-bool is_json(const std::string& text) { return nlohmann::json::accept(text); }
+bool is_json(const std::string& text) { return !nests_too_deep(text) && nlohmann::json::accept(text); }
 
 void mark_damage(Record& record, std::string_view unread) {
   if (record.outcome == kDamaged) return;

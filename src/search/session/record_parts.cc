@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "search/measure/outcome.h"
+#include "support/json_nesting.h"
 
 namespace tilewright::search {
 
@@ -18,6 +19,7 @@ RunnerResult result_of(const Record& record) {
 
 std::string decisions_json(const std::string& trace) {
   // The second half of [[instructions], [[step, decision], ...]].
+  if (nests_too_deep(trace)) return "[]";
   auto json = nlohmann::json::parse(trace, nullptr, false);
   return json.is_array() && json.size() == 2 ? json[1].dump() : "[]";
 }

@@ -30,6 +30,7 @@ from tilewright.meta_schedule.database.memory_database import MemoryDatabase
 from tilewright.meta_schedule.database.record_rows import row_of
 from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload, check_record, record_of_entry
 from tilewright.support import limits
+from tilewright.support.json_text import parse_json
 from tilewright.support.user_lines import users_level
 from tilewright.support.wrong_arguments import suggests_keywords
 
@@ -89,8 +90,8 @@ class _Lines:
         for line in rest.splitlines(keepends=True):
             whole = line.endswith(b"\n")
             try:
-                value = json.loads(line) if line.strip() else None
-            except (ValueError, RecursionError) as error:
+                value = parse_json(line) if line.strip() else None
+            except ValueError as error:
                 if not whole:
                     text = f"{self.path}:{self.number + 1}: the last line was cut off and is ignored"
                     warnings.warn(text, stacklevel=users_level())
@@ -108,7 +109,7 @@ class _Lines:
         if end > 0 and os.pread(fd, 1, end - 1) != b"\n":
             line_start = _last_line(fd, end)
             try:
-                json.loads(os.pread(fd, end - line_start, line_start))
+                parse_json(os.pread(fd, end - line_start, line_start))
                 os.pwrite(fd, b"\n", end)
                 end += 1
             except ValueError:

@@ -1,0 +1,13 @@
+// How deep JSON text nests. nlohmann::json parses any depth, but writes and copies values by recursion.
+#pragma once
+
+#include <string_view>
+
+namespace tilewright {
+
+inline constexpr int kMostJsonNesting = 500;  ///< lists and objects in each other; what is written here nests far less
+
+/// Whether lists and objects of the text are nested deeper than kMostJsonNesting. The text need not be JSON.
+bool nests_too_deep(std::string_view text);
+
+}  // namespace tilewright
