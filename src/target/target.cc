@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "support/closest.h"
+#include "support/json_nesting.h"
 #include "support/ranges.h"
 #include "target/cpu_models.h"
 
@@ -198,7 +199,7 @@ Result<int64_t> number_of(const Field& field, const std::string& value) {
   char* end = nullptr;
   errno = 0;
   int64_t number = std::strtoll(value.c_str(), &end, 10);
-  bool valid = !value.empty() && *end == '\0' && errno == 0;
+  bool valid = !value.empty() && end == value.c_str() + value.size() && errno == 0;
   if (valid && number >= field.least && number <= field.most) return number;
   return argument_error("target/value",
                         fmt::format("target option {} is {}, which is not an integer from {} to {}", field.name,
@@ -283,14 +284,21 @@ std::optional<Options> options_of(std::string_view kind) {
   return std::nullopt;
 }
 
-constexpr std::string_view kArmPrefix = "aarch64", kX86Prefix = "x86_64";
+constexpr std::string_view kArm = "aarch64", kX86 = "x86_64";
+
+/// The first word of a platform; names of others may begin with it, as aarch64_be does.
+std::string_view architecture_of(std::string_view triple) { return triple.substr(0, triple.find('-')); }
+
+/// Whether pointers have 32 bits on this platform of a processor of 64 bits.
+bool has_short_pointers(std::string_view triple) { return triple.ends_with("x32") || triple.ends_with("ilp32"); }
 
 /// A platform that names another kind of processor, or another system, than there is code for.
 Status check_triple(const std::string& triple, const Target& target) {
   if (triple.empty()) return Ok{};
-  bool known = triple.starts_with(kArmPrefix) || triple.starts_with(kX86Prefix);
+  const std::string_view architecture = architecture_of(triple);
+  bool known = (architecture == kArm || architecture == kX86) && !has_short_pointers(triple);
   if (known && triple.find("linux") != std::string::npos) {
-    if (triple.starts_with(target.is_arm() ? kArmPrefix : kX86Prefix)) return Ok{};
+    if (architecture == (target.is_arm() ? kArm : kX86)) return Ok{};
     return argument_error("target/triple", fmt::format("processor {} is none of {}", target.cpu, triple),
                           "name one of that architecture; without -mcpu it is the baseline");
   }
@@ -304,7 +312,7 @@ Result<Target> resolve_cpu(const Options& options) {
   Target target = native ? Target::host() : Target{};
   if (!native) {
     std::string cpu = options.cpu;
-    if (cpu.empty()) cpu = options.triple.starts_with(kArmPrefix) ? "generic" : "x86-64";
+    if (cpu.empty()) cpu = architecture_of(options.triple) == kArm ? "generic" : "x86-64";
     if (!target::find_cpu_model(cpu)) return unknown_cpu(cpu);
     target = default_for(cpu);
   }
@@ -465,6 +473,9 @@ Result<Target> parse_object(const nlohmann::json& object, bool is_host = false) 
 }
 
 Result<Target> parse_json(std::string_view text) {
+  if (nests_too_deep(text))
+    return argument_error("target/json", "the target looks like JSON, and its lists or objects are nested too deep",
+                          "such as {\"kind\": \"llvm\", \"mcpu\": \"znver4\"}");
   nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
   if (!object.is_object())
     return argument_error("target/json", "the target looks like JSON but is not a JSON object",

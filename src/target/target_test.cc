@@ -232,6 +232,12 @@ TEST(Target, SaysWhatIsWrong) {
             "target/triple: processor haswell is none of aarch64-linux-gnu");
   EXPECT_EQ(failure("llvm -mtriple=riscv64-linux-gnu"), "target/triple: there is no code for riscv64-linux-gnu");
   EXPECT_EQ(failure("llvm -mtriple=aarch64-apple-darwin"), "target/triple: there is no code for aarch64-apple-darwin");
+  for (const char* other :
+       {"aarch64_be-linux-gnu", "x86_64-linux-gnux32", "x86_64h-linux-gnu", "aarch64-linux-gnu_ilp32"}) {
+    EXPECT_EQ(failure(std::string("llvm -mtriple=") + other),
+              std::string("target/triple: there is no code for ") + other);
+  }
+  EXPECT_TRUE(failure(std::string("llvm -num-cores=2\0", 18)).starts_with("target/value: "));
   EXPECT_EQ(failure("llvm -num-cores=0"),
             "target/value: target option num-cores is 0, which is not an integer from 1 to 4096");
   EXPECT_EQ(failure("llvm -num-cores="),
