@@ -2,6 +2,7 @@
 
 #include "ir/build.h"
 #include "ir/literal.h"
+#include "ir/substitute.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
 
@@ -58,6 +59,18 @@ Result<Annotated> find_annotated(const State& state, const BlockOrLoop& rv) {
   return Annotated(place);
 }
 
+namespace {
+
+/// Whether a trace can hold the node and replay it on any program: a variable would stay that of this program.
+bool is_recordable(const NodeRef& node) {
+  if (!node.defined() || (node.sort() != Sort::kExpr && !node.is<IndexMap>())) return false;
+  bool is_closed = true;
+  for_each_free_var(node, [&](const Ref<Var>&) { is_closed = false; });
+  return is_closed;
+}
+
+}  // namespace
+
 std::optional<NodeRef> annotation_value(const State& state, const Value& value) {
   auto integer = [](int64_t number) -> NodeRef {
     bool fits_int32 = number == static_cast<int32_t>(number);
@@ -68,7 +81,7 @@ std::optional<NodeRef> annotation_value(const State& state, const Value& value) 
   if (auto* real = value.as<double>()) return as_attribute(number_of_python(*real).node);
   if (auto* text = value.as<std::string>()) return string_imm(*text);
   if (auto* sampled = value.as<ExprRV>()) return integer(state.value(*sampled));
-  if (auto* node = value.as<NodeRef>(); node && node->defined()) return *node;
+  if (auto* node = value.as<NodeRef>(); node && is_recordable(*node)) return *node;
   if (auto* list = value.as<Value::List>()) {
     List result;
     for (const Value& item : *list) {

@@ -1,6 +1,8 @@
 import pytest
 
 import tilewright as tw
+from tilewright import ir
+from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
 
@@ -66,3 +68,27 @@ def test_what_is_no_value():
     sch = tw.Schedule(workloads.transpose(4, 6))
     with pytest.raises(tw.ArgumentError, match="takes AnnotationValue, not a 'object'"):
         sch.annotate(loop_of(sch), "key", object())
+
+
+@T.prim_func
+def open_size(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, (n,), "float32")
+    for i in range(n):
+        with T.block("B"):
+            vi = T.axis.spatial(n, i)
+            B[vi] = A[vi]
+
+
+def test_a_trace_cannot_hold_variables_and_statements():
+    """Another copy of the program has variables of its own, so the trace would replay to another program."""
+    (n,) = open_size.buffer_map[open_size.params[0]].shape
+    buffer = open_size.buffer_map[open_size.params[0]]
+    for value in (n, n * 2 + 1, T.max(n, 3), [1, n], {"a": [n]}, ir.Var("x", "int32"), buffer, open_size.body):
+        error = check_refused(
+            open_size, lambda sch, value=value: sch.annotate(loop_of(sch), "key", value), "annotate/P2"
+        )
+        assert error.hint
+    for value in (T.int64(3), T.exp(T.float32(1)), T.Broadcast(1, 4)):
+        check(open_size, lambda sch, value=value: sch.annotate(loop_of(sch), "key", value))

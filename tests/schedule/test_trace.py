@@ -375,13 +375,15 @@ def test_printed_traces_that_name_sizes_run():
                 B[vi, vj] = A[vi, vj] + 1.0
 
     n = main.buffer_map[main.params[0]].shape[0]
-    for function in (
-        lambda i, j: (i * n + j,),
-        lambda i, j: (j, n - 1 - i),
-        lambda i, j: tuple(value * n + j for value in [i]),
+    for function, pad_value in (
+        (lambda i, j: (i * n + j,), None),
+        (lambda i, j: (j, n - 1 - i), None),
+        (lambda i, j: tuple(value * n + j for value in [i]), None),
+        (lambda i, j: (i, j), T.Cast("float32", n)),
+        (lambda i, j: (j, i), T.Cast("float32", n * 2)),
     ):
         sch = tw.Schedule(main)
-        sch.transform_layout("B", ("write", 0), function)
+        sch.transform_layout("B", ("write", 0), function, pad_value)
         text = "\n".join(sch.trace.as_python())
         assert "n" in text and "lambda" in text
         names: dict = {"sch": tw.Schedule(main)}

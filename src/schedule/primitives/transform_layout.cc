@@ -254,7 +254,7 @@ Result<Ref<IndexMap>> pad_map(const PadValue& pad, const Layout& layout, const N
   return make<IndexMap>(std::move(map));
 }
 
-/// Returns the padding value as traces store it: a constant as a number.
+/// Returns the padding value as traces store it: a constant as a number, another expression as a function.
 PadValue recorded_pad(const PadValue& given, const Ref<IndexMap>& map) {
   if (!std::holds_alternative<NodeRef>(given.value)) return given;
   const Expr& value = map->final_indices.front();
@@ -343,6 +343,8 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
                   block, "callers would have to pass the new layout");
   }
   if (is_identity(given)) {
+    TW_TRY(unused, pad_map(transform.pad_value, {buffer, buffer, chosen}, block.node()));
+    if (unused.defined()) recorded.pad_value = recorded_pad(transform.pad_value, unused);
     Plan nothing = give_loops(block.func, {}, {});
     nothing.recorded = std::move(recorded);
     return nothing;
