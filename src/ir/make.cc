@@ -449,9 +449,10 @@ DataType check(Buffer& v) {
     refuse("ir/index-dtype", "the offset of '" + v.name + "' is " + v.elem_offset.dtype().str(),
            "an offset is an integer, in elements");
   }
-  if (v.data_alignment < 1 || (v.data_alignment & (v.data_alignment - 1)) != 0) {
+  constexpr int64_t kMostAlignment = int64_t{1} << 30;  // what kernels check has 32 bits
+  if (v.data_alignment < 1 || v.data_alignment > kMostAlignment || (v.data_alignment & (v.data_alignment - 1)) != 0) {
     refuse("ir/alignment", "buffer '" + v.name + "' is aligned to " + std::to_string(v.data_alignment) + " bytes",
-           "an alignment is a power of two");
+           "an alignment is a power of two, up to 1073741824");
   }
   if (v.offset_factor < 0) {
     refuse("ir/alignment", "the offset of buffer '" + v.name + "' is a multiple of " + std::to_string(v.offset_factor),

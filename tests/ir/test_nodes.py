@@ -168,6 +168,13 @@ def test_ends_of_types_are_finite_numbers():
     )
 
 
+def test_alignments_beyond_those_of_any_memory_are_refused():
+    for align in (2**31, 2**40, 2**62):
+        with pytest.raises(tw.ScriptError, match="ir/alignment"):
+            T.Buffer((4,), "float32", align=align)
+    assert T.Buffer((4,), "float32", align=2**30).data_alignment == 2**30
+
+
 def test_nodes_that_describe_no_memory_are_refused():
     wrong = {
         "ir/alignment": lambda: T.Buffer((4,), "float32", align=6),
