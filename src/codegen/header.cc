@@ -81,18 +81,31 @@ class KernelHeader {
     return found == s_.checks.end() ? std::nullopt : c_expression(found->value, exact);
   }
 
+  std::optional<size_t> slot_of(const Expr& variable) const {
+    for (size_t i : indices_of(s_.symbols)) {
+      if (s_.symbols[i].var == variable) return i;
+    }
+    return std::nullopt;
+  }
+
   std::optional<std::string> c_expression(const Expr& e, bool exact) const {
     bool is_known = true;
-    auto text = infix_text(
-        e,
-        [&](const Expr& v) -> std::string {
-          for (size_t i : indices_of(s_.symbols)) {
-            if (s_.symbols[i].var == v) return symbols_[i];
-          }
-          is_known = false;
-          return "";
-        },
-        exact);
+    NamesInC names;
+    names.name_of = [&](const Expr& v) -> std::string {
+      const std::optional<size_t> slot = slot_of(v);
+      is_known = is_known && slot;
+      if (!slot) return "";
+      // Kernels compute extents in 64 bits; sizes have them.
+      const bool is_short = v.dtype().is_int() && v.dtype().bits < 64 && !is_size(*slot);
+      return (exact && is_short ? "(int64_t)" : "") + symbols_[*slot];
+    };
+    if (exact) {
+      names.may_be_negative = [&](const Ref<Var>& v) {
+        const std::optional<size_t> slot = slot_of(v);
+        return slot && !is_size(*slot);
+      };
+    }
+    auto text = infix_text(e, names);
     return is_known ? text : std::nullopt;
   }
 

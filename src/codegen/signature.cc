@@ -144,7 +144,7 @@ class SignatureBuilder {
       return {TW_DIM_BIND, new_symbol(v, v->name_hint, v.dtype().bits)};
     }
     int slot = new_symbol({}, "size", 64);
-    auto text = infix_text(e, [](const Expr& v) { return v.as<Var>()->name_hint; });
+    auto text = infix_text(e, {[](const Expr& v) { return v.as<Var>()->name_hint; }});
     result_.checks.push_back({tensor, index, slot, e, text.value_or("its value")});
     return {TW_DIM_BIND, slot};
   }
@@ -170,14 +170,14 @@ class SignatureBuilder {
   std::unordered_map<NodeRef, int> slots_;
 };
 
-/// Whether index arithmetic of sizes subtracts.
-bool may_be_negative(const Expr& e) {
-  bool subtracts = false;
+/// Whether index arithmetic subtracts, or has a part that may be negative.
+bool may_be_negative(const Expr& e, const NamesInC& names) {
+  bool found = false;
   if (!e.dtype().is_int()) return false;
   visit(
-      e, [&](const Ref<Sub>&) { subtracts = true; },
-      [&](const Ref<IntImm>& number) { subtracts = subtracts || number->value < 0; });
-  return subtracts;
+      e, [&](const Ref<Sub>&) { found = true; }, [&](const Ref<IntImm>& number) { found = found || number->value < 0; },
+      [&](const Ref<Var>& v) { found = found || names.may_be_negative(v); });
+  return found;
 }
 
 }  // namespace
@@ -198,39 +198,46 @@ Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& nam
   return builder.take();
 }
 
-std::optional<std::string> infix_text(const Expr& e, const std::function<std::string(const Expr&)>& name_of,
-                                      bool exact) {
+std::optional<std::string> infix_text(const Expr& e, const NamesInC& names) {
+  const bool exact = names.may_be_negative != nullptr;
   auto group = [&](Expr part, const std::string& text) {
     while (!exact && part.is<Cast>()) part = part.as<Cast>()->value;  // the text has none
     return part.is<Var>() || part.is<IntImm>() || part.is<Cast>() ? text : "(" + text + ")";
   };
   auto both = [&](const Expr& a, const char* sign, const Expr& b) -> std::optional<std::string> {
-    auto left = infix_text(a, name_of, exact), right = infix_text(b, name_of, exact);
+    auto left = infix_text(a, names), right = infix_text(b, names);
     if (!left || !right) return std::nullopt;
     return group(a, *left) + sign + group(b, *right);
   };
-  // C rounds towards zero.
-  auto rounded_down = [&](const Expr& a, const char* sign, const Expr& b,
-                          const char* format) -> std::optional<std::string> {
+  // C rounds towards zero, and its remainder has the sign of the dividend. {0}: quotient or remainder of C, {1}:
+  // remainder of C, {2}: divisor.
+  auto rounded_down = [&](const Expr& a, const char* sign, const Expr& b, const char* by_positive,
+                          const char* by_any) -> std::optional<std::string> {
     constexpr size_t kLongest = 1000;  // each such quotient doubles the text
     auto value = both(a, sign, b);
-    if (!value || !exact || !may_be_negative(a)) return value;
+    const bool has_sign = exact && may_be_negative(b, names);
+    if (!value || !exact || (!has_sign && !may_be_negative(a, names))) return value;
     if (value->size() > kLongest) return std::nullopt;
-    const auto remainder = both(a, " % ", b), divisor = infix_text(b, name_of, exact);
-    return fmt::format(fmt::runtime(format), *value, *remainder, group(b, *divisor));
+    const std::string remainder = *both(a, " % ", b), divisor = group(b, *infix_text(b, names));
+    return fmt::format(fmt::runtime(has_sign ? by_any : by_positive), *value, remainder, divisor);
   };
   if (auto value = const_int(e)) return std::to_string(*value);
   if (const Add* x = e.as<Add>()) return both(x->a, " + ", x->b);
   if (const Sub* x = e.as<Sub>()) return both(x->a, " - ", x->b);
   if (const Mul* x = e.as<Mul>()) return both(x->a, " * ", x->b);
-  if (const FloorDiv* x = e.as<FloorDiv>()) return rounded_down(x->a, " / ", x->b, "{0} - ({1} < 0)");
-  if (const FloorMod* x = e.as<FloorMod>()) return rounded_down(x->a, " % ", x->b, "{0} + ({1} < 0 ? {2} : 0)");
+  if (const FloorDiv* x = e.as<FloorDiv>()) {
+    return rounded_down(x->a, " / ", x->b, "{0} - ({1} < 0)", "{0} - ({1} != 0 && ({1} < 0) != ({2} < 0))");
+  }
+  if (const FloorMod* x = e.as<FloorMod>()) {
+    return rounded_down(x->a, " % ", x->b, "{0} + ({1} < 0 ? {2} : 0)",
+                        "{0} + ({1} != 0 && ({1} < 0) != ({2} < 0) ? {2} : 0)");
+  }
   if (const Cast* x = e.as<Cast>()) {
-    auto value = infix_text(x->value, name_of, exact);
-    if (!value || !exact) return value;
+    auto value = infix_text(x->value, names);
+    if (!value || !exact || (x->value.is<Var>() && x->value.dtype().is_int())) return value;  // has 64 bits then
     return (e.dtype().bits == 64 ? "(int64_t)" : "") + group(x->value, *value);
   }
-  if (e.is<Var>()) return name_of(e);
+  if (e.is<Var>()) return names.name_of(e);
   return std::nullopt;
 }
 

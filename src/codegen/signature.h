@@ -57,10 +57,16 @@ struct Signature {
 /// launches; they write only what they store to.
 Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& name, const Ref<Module>& module = {});
 
-/// Index arithmetic as C writes it: "n + 1". Quotients are those of numbers that are not negative, as sizes are; with
-/// `exact`, also those of differences are rounded down. Nothing for what is not index arithmetic.
-std::optional<std::string> infix_text(const Expr& e, const std::function<std::string(const Expr&)>& name_of,
-                                      bool exact = false);
+/// How C names the variables of index arithmetic.
+struct NamesInC {
+  std::function<std::string(const Expr&)> name_of;
+  /// Whether a variable may be negative. Without it, the text is for people: quotients are those of numbers that are
+  /// not, as sizes are, and conversions are left out. With it, quotients are rounded down, as in programs.
+  std::function<bool(const Ref<Var>&)> may_be_negative = {};
+};
+
+/// Index arithmetic as C writes it: "n + 1". Nothing for what is not index arithmetic.
+std::optional<std::string> infix_text(const Expr& e, const NamesInC& names);
 
 /// As DLPack spells it; bool is kDLBool.
 DLDataType dlpack_type(DataType type);

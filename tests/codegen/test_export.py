@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.samples import samples
 
 import tilewright as tw
 from tilewright.script import ir as I
@@ -313,6 +316,51 @@ def test_quotients_of_differences_in_the_header_are_rounded_down(tmp_path: Path)
         arrays = "float a[9] = {1, 2}, b[2] = {0}, c[8] = {0};"
         statements = f'{arrays} int code = f_arrays(a, b, c, 2, {n}); printf("%d %g", code, (double)a[1]);'
         assert ran(kernel, tmp_path, statements) == ["0 4"] * 2
+
+
+def test_products_of_numbers_in_the_header_have_64_bits(tmp_path: Path) -> None:
+    kernel = doubling(
+        """(a: T.handle, m: T.int32, k: T.int32):
+    A = T.match_buffer(a, (m * k // 65536,), "float32")"""
+    )
+    extent = 50_000 * 60_000 // 65_536
+    array = f"static float a[{extent}] = {{1, 2}};"
+    statements = f'{array} int code = f_arrays(a, 50000, 60000); printf("%d %g", code, (double)a[1]);'
+    assert ran(kernel, tmp_path, statements) == ["0 4"] * 2
+
+
+def random_extent(rng: random.Random, depth: int) -> str:
+    """Return an expression of a size n and of a number m, which may be negative."""
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice(["n", 'T.Cast("int64", m)', f"T.int64({rng.randint(-9, 9)})"])
+    a = random_extent(rng, depth - 1)
+    if rng.random() < 0.4:
+        return f"({a} {rng.choice('+-*')} {random_extent(rng, depth - 1)})"
+    return f"({a} {rng.choice(['//', '%'])} {rng.choice([-5, -3, -2, 2, 3, 7])})"
+
+
+@pytest.mark.parametrize("seed", range(samples(2)))
+def test_random_extents_in_the_header_are_those_of_the_program(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    extents = [f"{random_extent(rng, 3)} % 50 + 1" for _ in range(12)]
+    handles = ", ".join(f"b{i}: T.handle" for i in range(len(extents)))
+    views = "".join(f"\n    B{i} = T.match_buffer(b{i}, ({e},), 'int8')" for i, e in enumerate(extents))
+    kernel = doubling(
+        f"""(a: T.handle, m: T.int32, {handles}):
+    n = T.int64()
+    A = T.match_buffer(a, (n,), "float32"){views}"""
+    )
+    calls, want = "", []
+    for m in (-7, -2, 0, 3, 8):
+        for n in (1, 2, 6, 11):
+            names = {"n": n, "m": m, "T": SimpleNamespace(Cast=lambda _, x: x, int64=int)}
+            shapes = [eval(e, names) for e in extents]
+            arrays = [np.zeros(n, np.float32), m, *(np.zeros(shape, np.int8) for shape in shapes)]
+            kernel(*arrays)
+            calls += f'printf("%d ", f_arrays(a, {m}, {", ".join("b" for _ in extents)}, {n}));\n'
+            want.append("0")
+    statements = f"float a[11] = {{0}}; int8_t b[50] = {{0}};\n{calls}"
+    assert [printed.split() for printed in ran(kernel, tmp_path, statements)] == [want] * 2
 
 
 def test_arrays_that_pointers_do_not_describe_have_no_function_of_pointers(tmp_path: Path) -> None:
