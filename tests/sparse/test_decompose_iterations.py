@@ -160,3 +160,36 @@ def test_tensors_that_cannot_be_decomposed_together() -> None:
     converted = convert_structure(program.rules, (M, N), ([1, 2], [3, 4]))
     with pytest.raises(tw.ArgumentError, match="elements of 1 tensors, and the program is over formats of A, C"):
         program.arguments(converted, converted.convert_values(np.ones(2)))
+
+
+@T.prim_func
+def bound(a: T.handle, y: T.handle, indptr: T.handle, indices: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "bound") as [i, j]:
+        with T.init():
+            start: T.float32 = T.Cast("float32", i)
+            Y[i] = start
+        doubled: T.float32 = A[i, j] * T.float32(2)
+        for q in range(2):
+            if q < 1 or j > 3:
+                Y[i] += doubled
+
+
+@pytest.mark.parametrize("target", ["interpreter", "native"])
+def test_variables_and_loops_of_a_body_are_those_of_each_rule(target: str) -> None:
+    mask = mask_of("random")
+    values = np.random.default_rng(0).integers(-4, 5, int(mask.sum())).astype("float32")
+    matrix = np.zeros((M, N), "float32")
+    matrix[mask] = values
+    even, odd = (lambda z: z.column % 2 == 0), (lambda z: z.column % 2 == 1)
+    rules = [formats.bsr(M, N, 3)[0].when(even), formats.ell(M, N, N)[0].when(odd)]
+    program = decompose_format(bound, "A", rules)
+    tw.ir.assert_structural_equal(script.from_source(program.function.script()), program.function)
+    converted, y = convert_structure(rules, mask.shape, np.nonzero(mask)), np.full(M, np.nan, "float32")
+    more = program.arguments(converted, converted.convert_values(values))
+    tw.compile(program.function, target)(y, *structure_of(mask), M, N, len(values), *more)
+    times = np.where(np.arange(N) > 3, 4, 2).astype("float32")
+    np.testing.assert_array_equal(y, np.arange(M) + matrix @ times)

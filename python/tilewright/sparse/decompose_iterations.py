@@ -123,12 +123,9 @@ def _over(each: Format, statement: Any, mapped: Sequence[Any], init: Any, writes
         if needs_coordinates:  # padding has none; else it may be initialized
             init = ir.IfThenElse(each.is_present(), init)
     name = f"{statement.name_hint}_{each.rule.name}"
-    made = ir.SparseIteration(iter_vars, name, statement.annotations, init, body)
-    # Each iteration has variables of its own.
-    fresh = {var: ir.Var(var.name, var.dtype) for var in (i.var for i in made.iter_vars)}
-    renamed = [ir.SpIterVar(fresh[i.var], i.iter_type, i.axis, i.fused) for i in made.iter_vars]
-    parts: list[Any] = [None if part is None else _core.substitute(part, fresh) for part in (init, body)]
-    return ir.SparseIteration(renamed, name, statement.annotations, *parts)
+    # Each iteration has variables of its own, and so have loops and lets in it.
+    made: Any = ir.SparseIteration(iter_vars, name, statement.annotations, init, body)
+    return _core.renew_defs(made)
 
 
 def _at(each: Format, body: Any, mapped: Sequence[Any]) -> Any:
