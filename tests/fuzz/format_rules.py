@@ -25,6 +25,7 @@ from tilewright.sparse import (
     convert_structure,
     decompose_format,
     dense,
+    formats,
     varied,
 )
 
@@ -45,6 +46,16 @@ def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.han
             Y[i] = T.float64(0)
         Y[i] += A[i, j] * X[j]
 """)
+#: the same product by a let and a loop
+SPMV_IN_STEPS = script.from_source(
+    SPMV.script().replace(
+        "Y[i] = Y[i] + A[i, j] * X[j]",
+        """w: T.float64 = A[i, j] * T.float64(0.5)
+        for q in range(2):
+            if q < 1 or A[i, j] != T.float64(0):
+                Y[i] = Y[i] + w * X[j]""",
+    )
+)
 
 
 def affine(random: np.random.Generator, m: int, n: int, least: int, of_column: bool) -> Key:
@@ -130,6 +141,23 @@ def stores_several(rule: FormatRewriteRule, shape: tuple[int, int], coordinates:
     return False
 
 
+def _composed(random: np.random.Generator, rule: FormatRewriteRule, m: int, n: int) -> list[FormatRewriteRule]:
+    """Return the rule for one part of the nonzeros, and a format that holds any of them for the others."""
+    least, part = int(random.integers(0, 3)), int(random.integers(2))
+    conditions: list[Callable[[Any], Any]] = [
+        lambda z: (z.column + z.row) % 2 == part,
+        lambda z: z.length > least,
+        lambda z: z.place < least,
+    ]
+    chosen = conditions[int(random.integers(len(conditions)))]
+    given: list[list[FormatRewriteRule]] = [
+        *(formats.csr(m, n), formats.csc(m, n), formats.coo(m, n), formats.bsr(m, n, 2)),
+        *(formats.sell(m, n, 2), formats.sr_bcrs(m, n, 2, 2)),
+    ]
+    (other,) = given[int(random.integers(len(given)))]
+    return [rule.when(chosen), other.when(lambda z: np.logical_not(chosen(z)))]
+
+
 @contextlib.contextmanager
 def _kernels_for(small_matrices: bool) -> Iterator[None]:
     """Evaluate formulas by kernels, which only large matrices are worth, for small ones, too."""
@@ -159,8 +187,10 @@ def judge(number: int, counts: Counter[str]) -> None:
     indptr = np.searchsorted(rows, np.arange(m + 1)).astype("int32")
     x = random.integers(-4, 5, n).astype("float64")
     what = f"sparse: the format {rule.index_map.__doc__} of a matrix {m} x {n} of number {number}"
+    func, rules = (SPMV_IN_STEPS, _composed(random, rule, m, n)) if number % 3 == 0 else (SPMV, [rule])
+    rule = rules[0]
     try:
-        program = decompose_format(SPMV, "A", [rule])
+        program = decompose_format(func, "A", rules)
     except tw.ArgumentError as error:
         if "stands below several dense axes" not in str(error):
             raise Finding(what, str(error)) from error
@@ -168,7 +198,7 @@ def judge(number: int, counts: Counter[str]) -> None:
         return
     try:
         with _kernels_for(number % 2 == 0):
-            converted = convert_structure([rule], mask.shape, (rows, columns))
+            converted = convert_structure(rules, mask.shape, (rows, columns))
     except tw.ArgumentError as error:
         if error.code != "sparse/bijection" or not stores_several(rule, (m, n), (rows, columns)):
             raise Finding(what, str(error)) from error
