@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sparse_programs import CASES, SPMM, function, make_spmm
+from tests.sparse_programs import CASES, RAGGED, SPMM, function, make_spmm
 
 import tilewright as tw
 
@@ -70,3 +70,35 @@ def test_ragged_loops_are_fused_with_a_reduction_of_constant_length() -> None:
         np.testing.assert_array_equal(given[output], want)
     sch.split(fused, [None, 3])
     tw.ir.verify(sch.mod)
+
+
+def ragged_schedule(text: str) -> tw.Schedule:
+    sch = tw.Schedule(function(text), seed=1)
+    sch.lower_sparse_iter()
+    sch.parallel(sch.get_loops(sch.get_child_blocks(sch.get_block("root"))[0])[0])
+    return sch
+
+
+@pytest.mark.parametrize("nnz", [0, 1, 5, 12])
+def test_random_ragged_rows_are_no_longer_than_their_axis(nnz: int) -> None:
+    """The coordinates of a row of 4 elements would be 0, 1, 2 and 3, and the axis ends before 3."""
+    text = RAGGED.replace("(m)", "(4)").replace("(n, nnz)", f"(3, {nnz})")
+    sch = ragged_schedule(text.replace(", m: T.int32, n: T.int32, nnz: T.int32", ""))
+    assert sch.verify().instances == 2
+
+
+def test_ragged_rows_that_would_be_longer_than_their_axis_are_refused() -> None:
+    text = RAGGED.replace("(m)", "(4)").replace("(n, nnz)", "(3, 13)")
+    sch = ragged_schedule(text.replace(", m: T.int32, n: T.int32, nnz: T.int32", ""))
+    with pytest.raises(tw.ArgumentError, match="no 'indptr_data' of 5 offsets ends with 13") as caught:
+        sch.verify()
+    assert caught.value.code == "tune/domain" and caught.value.hint
+
+
+def test_structures_without_rows_or_elements_are_verified() -> None:
+    sch = ragged_schedule(RAGGED)
+    for m, nnz in ((0, 0), (5, 0), (5, 15)):
+        assert sch.verify(inputs={"m": m, "n": 3, "nnz": nnz}).extent == "full"
+    with pytest.raises(tw.ArgumentError, match="a size is at least 0") as caught:
+        sch.verify(inputs={"m": -1, "n": 3, "nnz": 0})
+    assert caught.value.code == "tune/sizes"

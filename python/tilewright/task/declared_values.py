@@ -38,6 +38,7 @@ class Declaration:
         segments: position of the offsets buffer; the order holds within each of its segments. None: within the whole
             buffer, or in segments of `width`.
         width: length of each segment, if the order holds within segments of equal length; 0 otherwise.
+        longest: for offsets of ragged rows, the length that no row exceeds; None without a limit.
     """
 
     position: int
@@ -46,6 +47,7 @@ class Declaration:
     order: str
     segments: int | None
     width: int = 0
+    longest: int | None = None
 
 
 def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declaration]:
@@ -56,6 +58,7 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
         shapes: shapes of the buffer parameters, by position; they determine the symbolic sizes of the program.
     """
     widths = {axis.indices.data: axis.nnz_cols for axis in func.axes if axis.indices and axis.nnz_cols and axis.sorted}
+    ragged = [(axis.indptr.data, axis.length) for axis in func.axes if axis.indptr and not axis.indices]
     if func.axes:
         (func,) = _core.lower_sparse_iterations(_core.as_module(func)).functions.values()
     domains = _root_annotation(func, DOMAINS)
@@ -79,7 +82,9 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
         name, width = _text(order), 0
         if region.buffer.data in widths:
             name, width = "increasing", _number(widths[region.buffer.data], analyzer) or 0
-        result.append(Declaration(position, ends[0], ends[1], name, within, width))
+        rows = [_number(length, analyzer) for data, length in ragged if data.same_as(region.buffer.data)]
+        longest = min((length for length in rows if length is not None), default=None)
+        result.append(Declaration(position, ends[0], ends[1], name, within, width, longest))
     return result
 
 
@@ -163,7 +168,10 @@ def declared_arrays(
     for group in disjoint_groups(func):
         _fill_disjoint(group, declared, func, shapes, arrays, generator)
     #: maximum length of segments, by position of the offsets
-    longest = {d.segments: d.end - d.low for d in declared if d.segments is not None and d.order == "increasing"}
+    longest = {d.position: d.longest for d in declared if d.longest is not None}
+    for d in declared:
+        if d.segments is not None and d.order == "increasing":
+            longest[d.segments] = min(d.end - d.low, longest.get(d.segments, d.end - d.low))
     for each in sorted(declared, key=lambda d: d.segments is not None):
         if each.position in arrays:
             continue
@@ -182,7 +190,9 @@ def declared_arrays(
             values = _ordered(each, buffer.name, shape[0], longest.get(each.position), generator)
             if func.axes and each.order == "nondecreasing" and len(values) and values[-1] != each.end - 1:
                 raise ArgumentError.of(
-                    "tune/domain", f"no '{buffer.name}' of {shape[0]} offsets ends with {each.end - 1}"
+                    "tune/domain",
+                    f"no '{buffer.name}' of {shape[0]} offsets ends with {each.end - 1}",
+                    "an axis has at most as many positions as coordinates below each position of its parent",
                 )
         else:
             values = generator.integers(each.low, max(each.end, each.low + 1), shape)

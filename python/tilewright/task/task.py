@@ -339,7 +339,7 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float], counts: Collection
             f"sizes has {', '.join(sorted(map(str, unknown)))}, but the sizes that the program leaves open {known}",
         )
     for name, value in sizes.items():
-        check_value(name, value, everything[name], is_size=name in extents and name not in counts)
+        check_value(name, value, everything[name], least=1 if name in extents and name not in counts else None)
     if missing := [name for name in everything if name not in sizes]:
         said = ", ".join(f'"{name}": {_shown(everything[name].dtype)}' for name in missing)
         code, what = "tune/scalar-parameter", f"parameter '{missing[0]}' is a scalar"
@@ -359,8 +359,17 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float], counts: Collection
     return specialize(function, {everything[name]: value for name, value in sizes.items()})
 
 
-def check_value(name: str, value: Any, variable: ir.Var, *, is_size: bool, where: str = "sizes") -> None:
+def check_value(
+    name: str, value: Any, variable: ir.Var, *, least: int | None = None, where: str = "sizes"
+) -> None:
     """Check that a size or a scalar can have a value.
+
+    Args:
+        name: name of the size or scalar.
+        value: the value.
+        variable: variable of the program.
+        least: the least value of a size: 1 to tune for, 0 to verify. None for a scalar.
+        where: name of the argument that holds the value.
 
     Raises:
         tilewright.ArgumentError: the value has another kind, or does not fit the data type.
@@ -372,8 +381,9 @@ def check_value(name: str, value: Any, variable: ir.Var, *, is_size: bool, where
         raise ArgumentError.of(
             "tune/sizes", f"{where}[{name!r}] is {value!r}; '{name}' of type {variable.dtype} is {kind}"
         )
-    if is_size and value < 1:
-        raise ArgumentError.of("tune/sizes", f"{where}[{name!r}] is {value}; a size to tune for is at least 1")
+    if least is not None and value < least:
+        what = "a size to tune for" if least else "a size"
+        raise ArgumentError.of("tune/sizes", f"{where}[{name!r}] is {value}; {what} is at least {least}")
     low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max) if whole else (value, value)
     if not low <= value <= high and value == value:
         raise ArgumentError.of(

@@ -243,7 +243,7 @@ def _call(program: ir.PrimFunc, number: int, inputs: Mapping[str, Any], conversi
     for v, name in scalars.items():
         if name in inputs:
             values[v] = np.asarray(inputs[name]).item()
-            check_value(name, values[v], v, is_size=False, where="inputs")
+            check_value(name, values[v], v, where="inputs")
     _fit_structure(program, sizes, values, {*inputs})
     public = _public(specialize(function, {**sizes, **values}))
     task = task_of(public, labels=array_labels_of(program))
@@ -342,7 +342,7 @@ def _given_sizes(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> dict[ir.Va
     sizes: dict[ir.Var, int] = {}
     for name, extent in extents_of(function).items():
         if name in inputs:
-            check_value(name, inputs[name], extent, is_size=True, where="inputs")
+            check_value(name, inputs[name], extent, least=0, where="inputs")
             sizes[extent] = int(inputs[name])
     for label, param in zip(labels_of(function), function.params, strict=True):
         buffer = function.buffer_map.get(param)
