@@ -1,5 +1,7 @@
 // Axes, sparse buffers and sparse iterations (SparseTIR, section 3.1).
 
+#include <cmath>
+
 #include "ir/build.h"
 #include "ir/literal.h"
 #include "ir/sparse.h"
@@ -48,7 +50,8 @@ Ref<Buffer> structure_buffer(std::string_view caller, const NodeRef& source, Exp
 Expr default_of(DataType dtype, const Operand& value) {
   if (!value.node.defined()) return {};
   Expr number = cast(dtype, value);
-  bool zero = is_const_int(number, 0) || const_float(number) == 0.0;
+  const std::optional<double> real = const_float(number);
+  const bool zero = is_const_int(number, 0) || (real == 0.0 && !std::signbit(*real));
   return zero ? Expr() : number;
 }
 

@@ -183,6 +183,50 @@ def test_absent_coordinates_have_the_default_value(default: float) -> None:
     ir.assert_structural_equal(script.from_source(func.script()), func)
 
 
+EXTRA = """
+def f(a: T.handle, y: T.handle, n: T.int32, m: T.int32):
+    I = T.sp.dense_fixed(LENGTH)
+    K = T.sp.dense_fixed(2)
+    A = T.sp.match_buffer(a, (I, K), "float32", extra_storage=MORE)
+    Y = T.sp.match_buffer(y, (I, K), "float32")
+    with T.sp.iteration([I, K], "SS", "copy") as [i, k]:
+        Y[i, k] = A[i, k]
+"""
+
+
+@pytest.mark.parametrize(
+    ("length", "more"),
+    [("n", "3"), ("n + 1", "3"), ("7", "3"), ("7", "m"), ("n", "m"), ("n", "n * 2"), ("n * m", "m + 1"), ("n - 1", "1")],
+)
+def test_extra_storage_is_read_back_and_stays_as_it_is(length: str, more: str) -> None:
+    func = function(EXTRA.replace("LENGTH", length).replace("MORE", more))
+    text = func.script()
+    assert f"extra_storage={more}" in text
+    ir.assert_structural_equal(script.from_source(text), func)
+    ir.assert_structural_equal(ir.load_json(ir.save_json(func)), func)
+    n, m = 5, 3
+    used, unused = (eval(each, {"n": n, "m": m}) for each in (length, more))
+    a = np.arange(2 * (used + unused), dtype="float32").reshape(-1, 2)
+    for target in ("interpreter", "native"):
+        before, y = a.copy(), np.full((used, 2), np.nan, "float32")
+        tw.compile(func, target)(a, y, n, m)
+        np.testing.assert_array_equal(y, before[:used])
+        np.testing.assert_array_equal(a, before)
+        with pytest.raises(tw.ArgumentError):
+            tw.compile(func, target)(a[1:], y, n, m)
+
+
+def test_a_default_of_minus_zero_keeps_its_sign() -> None:
+    matrix, y = random_csr(4, 5, 0.5, 5), np.empty((4, 5), "float32")
+    func = function(DENSE_READS, DEFAULT=-0.0)
+    ir.assert_structural_equal(script.from_source(func.script()), func)
+    present = np.zeros((4, 5), bool)
+    present[matrix.nonzero()] = True
+    for target in ("interpreter", "native"):
+        tw.compile(func, target)(matrix.data, y, matrix.indptr, matrix.indices, matrix.nnz)
+        np.testing.assert_array_equal(np.signbit(y[~present]), True)
+
+
 ABSENT_STORE = DENSE_READS.replace("y[i, j] = A[i, j]", "A[i, j] = y[i, j]")
 
 
