@@ -241,6 +241,20 @@ def test_a_prepared_matrix_has_values_of_its_own(kind: str) -> None:
     assert (tw.sparse.spmv(shared, x) == 5 * 48).all() and (tw.sparse.spmv(copied, x) == 3 * 48).all()
 
 
+def test_new_values_of_a_prepared_structure_need_no_array_of_the_user() -> None:
+    """The conversion to SELL is reused. It must not read offsets that may have changed since."""
+    random = np.random.default_rng(0)
+    dense = dense_of((40, 30), "random")
+    matrix = in_kind(dense, "csr", "float32", "int32")
+    x = random.integers(-4, 5, 30).astype("float32")
+    a = tw.sparse.from_scipy(matrix)
+    tw.sparse.prepare_spmv(a)
+    matrix.indptr[1:-1] = matrix.indptr[-1]
+    b = a.with_values(3 * matrix.data, copy=True)
+    tw.sparse.prepare_spmv(b)
+    np.testing.assert_array_equal(tw.sparse.spmv(b, x), 3 * dense @ x)
+
+
 def refused(code: str, make) -> None:
     with pytest.raises(tw.ArgumentError) as caught:
         make()

@@ -12,7 +12,7 @@ from tilewright.sparse import formats
 from tilewright.sparse.array_kernels import gather_kernel
 from tilewright.sparse.conversion import ConvertedStructure, convert_validated, gathered
 from tilewright.sparse.matrix import Matrix
-from tilewright.sparse.structure import Structure, offsets_of, private
+from tilewright.sparse.structure import Structure, is_writable, offsets_of, private
 from tilewright.sparse.taken_rows import rows_by_length
 
 if TYPE_CHECKING:
@@ -122,9 +122,10 @@ def _compile_conversion(csr: Matrix) -> None:
 def _sell_of(s: Structure) -> Sell:
     m, n = s.shape
     assert s.indptr is not None
-    # Its rule asks for rows only by their offsets.
+    # Its rule asks for rows only by their offsets. Conversions of other values read them again: they are a copy.
+    indptr = private(s.indptr) if is_writable(s.indptr) else s.indptr
     rules, now = formats.sell(m, n, LANES), time.perf_counter()
-    converted = convert_validated(rules, s.shape, (s.indices, s.indices), s.indptr, now)
+    converted = convert_validated(rules, s.shape, (s.indices, s.indices), indptr, now)
     axes = converted.parts[0].axes
     lengths = np.diff(s.indptr)
     longest = int(lengths.max(initial=0))
