@@ -40,6 +40,8 @@ RULES = {
         1,
     ),
     "sell": (formats.sell(M, N, 16)[0], 16),
+    "sell of slices in parts": (formats.sell(M, N, 32)[0], 32),
+    "sell of one slice": (formats.sell(M, N, 64)[0], 64),
     "sell in windows": (formats.sell(M, N, 4, 8)[0], 4),
     "rows of sell alone": (formats.sell(M, N, 1)[0], 1),
     "sell without order": (
@@ -135,6 +137,16 @@ def test_one_rule_takes_all_rows(length: int, empty: int, dtype: str) -> None:
         dense = np.zeros((m - empty, chunks * width))
         dense[:, :length] = values.reshape(-1, length)
         np.testing.assert_array_equal(converted.convert_values(values)[owner], dense.ravel())
+
+
+def test_slices_of_more_rows_need_no_more_code() -> None:
+    """Rows are transposed in parts: time to compile does not grow with the slices."""
+    lines = []
+    for rows in (16, 32, 64):
+        by_rows = by_rows_of(formats.sell(500, 500, rows)[0], (500, 500))
+        program = _copying_lanes(by_rows, "int32", True, "float32")
+        lines.append(str(tw.compile(program, schedule=None).inspect("llvm")).count("\n"))
+    assert max(lines) < 1.3 * lines[0]
 
 
 @pytest.mark.parametrize("name", ["csr", "ell", "padded_csr", "hyb", "sell"])

@@ -28,6 +28,10 @@ OF_TASK = 512
 VECTOR_BYTES = 64
 #: places of rows that are transposed together in registers
 TILE = 4
+#: rows of a slice that are transposed together: slices of more are copied in parts, with the same code
+TILE_ROWS = 16
+#: annotations of loops with long bodies: one copy of the body serves the last iteration, too
+WHOLE = {"pragma_loop_partition_hint": 0}
 #: given as the type of elements to store the numbers of nonzeros instead
 NUMBERS = ""
 
@@ -216,7 +220,8 @@ def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element:
     """The program for rows that are lanes of groups (:attr:`ByRows.lanes`)."""
     row_of, begin_of, dtype = row_of_order(is_ordered), _begin_of(by_rows), element or index_dtype
     lanes, visited_of = by_rows.lanes, visited_rows(is_ordered)
-    is_tiled = element != NUMBERS and lanes % TILE == 0
+    size = min(lanes, TILE_ROWS)
+    is_tiled = element != NUMBERS and size % TILE == 0
 
     @T.prim_func
     def copy_lanes(
@@ -237,66 +242,67 @@ def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element:
         S1 = T.match_buffer(more_starts, (more_parents,), index_dtype)
         X = T.match_buffer(elements, (nnz,), dtype)
         Y = T.match_buffer(stored, (slots,), dtype)
-        for g in T.parallel(groups):
-            base = begin_of(g, (S0, S1))
-            places = (begin_of(g + 1, (S0, S1)) - base) // lanes
-            with T.block("group"):  # in which each thread has its own buffers
-                vg = T.axis.spatial(groups, g)
-                begins = T.alloc_buffer((lanes,), index_dtype, scope="local")
-                lengths = T.alloc_buffer((lanes,), index_dtype, scope="local")
-                if vg * lanes + lanes <= visited_of(taken, ends):
-                    for e in T.vectorized(lanes):
-                        begins[e] = P[row_of(Q, vg * lanes + e)]
-                        lengths[e] = P[row_of(Q, vg * lanes + e) + 1] - begins[e]
-                else:
-                    for e in T.vectorized(lanes):
-                        begins[e] = T.if_then_else(
-                            vg * lanes + e < visited_of(taken, ends), P[row_of(Q, vg * lanes + e)], 0
-                        )
-                        lengths[e] = T.if_then_else(
-                            vg * lanes + e < visited_of(taken, ends),
-                            P[row_of(Q, vg * lanes + e) + 1] - P[row_of(Q, vg * lanes + e)],
-                            0,
-                        )
-                # Tiles of places that no row pads need no mask.
-                full = _reduced(lengths, T.min)
-                if is_tiled and places + TILE <= nnz - _reduced(begins, T.max):
-                    for t in range(full // TILE):
-                        first, second, third, fourth = _columns(
-                            [X[T.Ramp(begins[e] + t * TILE, 1, TILE)] for e in range(lanes)]
-                        )
-                        Y[T.Ramp(base + t * TILE * lanes, 1, lanes)] = first
-                        Y[T.Ramp(base + (t * TILE + 1) * lanes, 1, lanes)] = second
-                        Y[T.Ramp(base + (t * TILE + 2) * lanes, 1, lanes)] = third
-                        Y[T.Ramp(base + (t * TILE + 3) * lanes, 1, lanes)] = fourth
-                    for t in range(full // TILE, places // TILE):
-                        first, second, third, fourth = _taken_columns(X, begins, lengths, t * TILE)
-                        Y[T.Ramp(base + t * TILE * lanes, 1, lanes)] = first
-                        Y[T.Ramp(base + (t * TILE + 1) * lanes, 1, lanes)] = second
-                        Y[T.Ramp(base + (t * TILE + 2) * lanes, 1, lanes)] = third
-                        Y[T.Ramp(base + (t * TILE + 3) * lanes, 1, lanes)] = fourth
-                    if places % TILE > 0:
-                        done = places // TILE * TILE
-                        first, second, third, fourth = _taken_columns(X, begins, lengths, done)
-                        Y[T.Ramp(base + done * lanes, 1, lanes)] = first
-                        if places % TILE > 1:
-                            Y[T.Ramp(base + (done + 1) * lanes, 1, lanes)] = second
-                        if places % TILE > 2:
-                            Y[T.Ramp(base + (done + 2) * lanes, 1, lanes)] = third
-                else:
-                    # Places that no row pads are loaded without a mask: scalar loads are faster than a gather.
-                    for p in range(full):
-                        for e in T.vectorized(lanes):
-                            Y[base + p * lanes + e] = begins[e] + p if element == NUMBERS else X[begins[e] + p]
-                    for p in range(places - full):
-                        for e in T.vectorized(lanes):
-                            if element == NUMBERS:
-                                Y[base + (full + p) * lanes + e] = T.Select(
-                                    full + p < lengths[e], begins[e] + full + p, -1
-                                )
-                            else:
-                                Y[base + (full + p) * lanes + e] = T.if_then_else(
-                                    full + p < lengths[e], X[begins[e] + full + p], T.Cast(dtype, 0)
-                                )
+        for g in T.parallel(groups, annotations=WHOLE):
+            places = (begin_of(g + 1, (S0, S1)) - begin_of(g, (S0, S1))) // lanes
+            for part in T.serial(lanes // size, annotations=WHOLE):
+                with T.block("part"):  # in which each thread has its own buffers
+                    vg, vp = T.axis.spatial(groups, g), T.axis.spatial(lanes // size, part)
+                    base, first_row = begin_of(vg, (S0, S1)) + vp * size, vg * lanes + vp * size
+                    begins = T.alloc_buffer((size,), index_dtype, scope="local")
+                    lengths = T.alloc_buffer((size,), index_dtype, scope="local")
+                    if first_row + size <= visited_of(taken, ends):
+                        for e in T.vectorized(size):
+                            begins[e] = P[row_of(Q, first_row + e)]
+                            lengths[e] = P[row_of(Q, first_row + e) + 1] - begins[e]
+                    else:
+                        for e in T.vectorized(size):
+                            begins[e] = T.if_then_else(
+                                first_row + e < visited_of(taken, ends), P[row_of(Q, first_row + e)], 0
+                            )
+                            lengths[e] = T.if_then_else(
+                                first_row + e < visited_of(taken, ends),
+                                P[row_of(Q, first_row + e) + 1] - P[row_of(Q, first_row + e)],
+                                0,
+                            )
+                    # Tiles of places that no row pads need no mask.
+                    full = _reduced(lengths, T.min)
+                    if is_tiled and places + TILE <= nnz - _reduced(begins, T.max):
+                        for t in range(full // TILE):
+                            first, second, third, fourth = _columns(
+                                [X[T.Ramp(begins[e] + t * TILE, 1, TILE)] for e in range(size)]
+                            )
+                            Y[T.Ramp(base + t * TILE * lanes, 1, size)] = first
+                            Y[T.Ramp(base + (t * TILE + 1) * lanes, 1, size)] = second
+                            Y[T.Ramp(base + (t * TILE + 2) * lanes, 1, size)] = third
+                            Y[T.Ramp(base + (t * TILE + 3) * lanes, 1, size)] = fourth
+                        for t in T.serial(full // TILE, places // TILE, annotations=WHOLE):
+                            first, second, third, fourth = _taken_columns(X, begins, lengths, t * TILE)
+                            Y[T.Ramp(base + t * TILE * lanes, 1, size)] = first
+                            Y[T.Ramp(base + (t * TILE + 1) * lanes, 1, size)] = second
+                            Y[T.Ramp(base + (t * TILE + 2) * lanes, 1, size)] = third
+                            Y[T.Ramp(base + (t * TILE + 3) * lanes, 1, size)] = fourth
+                        if places % TILE > 0:
+                            done = places // TILE * TILE
+                            first, second, third, fourth = _taken_columns(X, begins, lengths, done)
+                            Y[T.Ramp(base + done * lanes, 1, size)] = first
+                            if places % TILE > 1:
+                                Y[T.Ramp(base + (done + 1) * lanes, 1, size)] = second
+                            if places % TILE > 2:
+                                Y[T.Ramp(base + (done + 2) * lanes, 1, size)] = third
+                    else:
+                        # Places that no row pads are loaded without a mask: scalar loads are faster than a gather.
+                        for p in range(full):
+                            for e in T.vectorized(size):
+                                Y[base + p * lanes + e] = begins[e] + p if element == NUMBERS else X[begins[e] + p]
+                        for p in range(places - full):
+                            for e in T.vectorized(size):
+                                if element == NUMBERS:
+                                    Y[base + (full + p) * lanes + e] = T.Select(
+                                        full + p < lengths[e], begins[e] + full + p, -1
+                                    )
+                                else:
+                                    Y[base + (full + p) * lanes + e] = T.if_then_else(
+                                        full + p < lengths[e], X[begins[e] + full + p], T.Cast(dtype, 0)
+                                    )
 
     return copy_lanes
