@@ -145,6 +145,24 @@ def test_a_loop_ends_where_its_function_returns(loop: Callable[..., Any]) -> Non
 
 
 @pytest.mark.parametrize("loop", [T.serial, T.parallel])
+def test_lengths_of_iterations_differ_in_a_loop_whose_extent_nothing_else_uses(loop: Callable[..., Any]) -> None:
+    """How often iterations ask whether to go on depends on the length of the one in the middle: on the extent."""
+
+    @T.prim_func
+    def triangle(A: T.Buffer((40, 40), "int32"), first: T.int32, count: T.int32):
+        for i in loop(first, count):
+            for j in range(i):
+                A[i, j] = A[i, j] + 1
+
+    kernel = tw.compile(triangle, schedule="as written")
+    for first, count in ((0, 40), (3, 17), (5, 5)):
+        a = np.zeros((40, 40), "int32")
+        kernel(a, first, count)
+        rows = np.arange(40)[:, None]
+        np.testing.assert_array_equal(a, (rows >= first) & (rows < count) & (np.arange(40) < rows))
+
+
+@pytest.mark.parametrize("loop", [T.serial, T.parallel])
 def test_functions_of_a_module_may_be_given_one_array_twice(loop: Callable[..., Any]) -> None:
     @I.ir_module
     class Twice:

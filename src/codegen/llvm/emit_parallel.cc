@@ -128,10 +128,13 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
   llvm::LLVMContext& c = state_.context();
   llvm::Type *pointer = builder_.getPtrTy(), *i64 = builder_.getInt64Ty(), *i32 = builder_.getInt32Ty();
   std::vector<Ref<Var>> captured;
-  for_each_free_var(loop->body, [&](const Ref<Var>& v) {
+  auto capture = [&](const Ref<Var>& v) {
     if (v == loop->loop_var || llvm::is_contained(captured, v)) return;
     if (values_.contains(v)) captured.push_back(v);
-  });
+  };
+  for_each_free_var(loop->body, capture);
+  // Of iterations that differ, the one in the middle of the loop says how many pass between two polls.
+  for_each_free_var(operations_.of_iteration(*loop), capture);
   Value* first = emit_index(loop->min);
   Value* extent = emit_index(loop->extent);
   std::vector<Value*> values{first};
