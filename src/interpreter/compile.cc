@@ -45,6 +45,7 @@ void Compiler::function(const Ref<PrimFunc>& func) {
   slots_.clear();
   views_.clear();
   domains_.clear();
+  has_structure_.clear();
   block_ = {};
   bound_.clear();
   team_ = 0;
@@ -59,6 +60,7 @@ void Compiler::function(const Ref<PrimFunc>& func) {
     int number = message("interpret/extent", limit.message, limit.node, limit.hint);
     emit({.op = Op::kAssert, .a = expr(limit.holds), .extra = number});
   }
+  require_structure(*func);
   stmt(func->body);
   emit({.op = Op::kReturn});
 }

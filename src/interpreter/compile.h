@@ -1,6 +1,7 @@
 // From the tree to code.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -212,6 +213,12 @@ class Compiler {
   Expr element_of(const Ref<Buffer>& structure, Expr index);
   /// Where the positions of the axis below one of its parent's begin and end.
   std::pair<Expr, Expr> positions_below(const Axis& axis, const Expr& parent);
+  /// Checks what the axes of the function declare of their structure, wherever it is given.
+  void require_structure(const PrimFunc& func);
+  /// One loop over the positions of an axis below one of its parent's. What the axis declares is checked there, unless
+  /// that has been done.
+  void each_coordinate(const Ref<Axis>& of, const Expr& parent, const NodeRef& node,
+                       const std::function<void(const Expr& position, int coordinate)>& work);
   void sparse_iteration(const SparseIteration& iteration, const NodeRef& node);
   void iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t next, const Stmt& body, const NodeRef& node);
   /// Fails with the message where a coordinate is outside of [0, length).
@@ -226,9 +233,10 @@ class Compiler {
   void sparse_store(const BufferStore& store, int value, const NodeRef& node);
   /// A variable for the value, for expressions that the compiler makes.
   Expr named(int slot, DataType type);
-  std::vector<NodeRef> kept_;           // variables that slots are known by
-  std::vector<BufferDomain> declared_;  // by blocks around
-  std::vector<Position> positions_;     // positions of the variables of sparse iterations around
+  std::vector<NodeRef> kept_;                  // variables that slots are known by
+  std::vector<BufferDomain> declared_;         // by blocks around
+  std::vector<Position> positions_;            // positions of the variables of sparse iterations around
+  std::unordered_set<NodeRef> has_structure_;  // axes whose structure is checked where the function begins
 
   const Module& module_;
   Program& program_;

@@ -5,6 +5,7 @@
 #include "interpreter/compile.h"
 #include "ir/build.h"
 #include "ir/sparse.h"
+#include "ir/traverse.h"
 #include "support/ranges.h"
 
 namespace tilewright::interpreter {
@@ -36,6 +37,61 @@ std::pair<Expr, Expr> Compiler::positions_below(const Axis& axis, const Expr& pa
   return {element_of(axis.indptr, parent), element_of(axis.indptr, parent + 1)};
 }
 
+/// A structure that the function itself writes is not known when it begins.
+void Compiler::require_structure(const PrimFunc& func) {
+  for (const Ref<Axis>& axis : func.axes) {
+    const std::vector<StructureArray> arrays = structure_arrays(*axis);
+    const bool is_given = all_of(arrays, [&](const StructureArray& array) {
+      const Ref<Var>& data = array.buffer->data;
+      return slots_.contains(data.get()) &&
+             !any_node(func.body, [&](const Ref<BufferStore>& store) { return store->buffer->data == data; });
+    });
+    if (arrays.empty() || !is_given) continue;
+    scoped([&] {
+      each_position(constant(int64_t{0}), expr(position(axis->parent->nnz)), [&](int parent) {
+        scoped([&] { each_coordinate(axis, named(parent, kPosition), axis, [](const Expr&, int) {}); });
+      });
+    });
+    has_structure_.insert(axis);
+  }
+}
+
+void Compiler::each_coordinate(const Ref<Axis>& of, const Expr& parent, const NodeRef& node,
+                               const std::function<void(const Expr& position, int coordinate)>& work) {
+  const Axis& axis = *of;
+  const bool is_checked = has_structure_.contains(axis.attached.defined() ? axis.attached : of);
+  auto [begin, end] = positions_below(axis, parent);
+  int last = take(1), ascends = take(1), stop = expr(end), start = expr(begin);
+  emit({.op = Op::kMove, .dst = last, .a = constant(int64_t{-1})});
+  if (!is_checked && axis.is_variable()) {
+    emit({.op = Op::kLeInt, .dst = ascends, .a = start, .b = stop});
+    emit({.op = Op::kAssert,
+          .a = ascends,
+          .extra = message("interpret/structure", "the indptr of axis '" + axis.name + "' descends", node,
+                           "each number of an indptr is at least the one before")});
+  }
+  each_position(start, stop, [&](int at) {
+    Expr where = named(at, kPosition);
+    int value = expr(axis.is_sparse() ? element_of(axis.indices, where) : where - named(start, kPosition));
+    if (!is_checked) {
+      require_inside(
+          value, axis.length,
+          message("interpret/out-of-bounds", "a coordinate of axis '" + axis.name + "' is outside of [0, length)", node,
+                  "correct the structure: indices, indptr, or the length of the axis"));
+    }
+    if (!is_checked && axis.is_sparse() && axis.sorted) {
+      emit({.op = Op::kLtInt, .dst = ascends, .a = last, .b = value});
+      emit({.op = Op::kAssert,
+            .a = ascends,
+            .extra = message("interpret/structure",
+                             "the coordinates of axis '" + axis.name + "' below one position do not ascend", node,
+                             "sort them, or declare the axis with sorted=False")});
+      emit({.op = Op::kMove, .dst = last, .a = value});
+    }
+    work(where, value);
+  });
+}
+
 /// One loop for each variable, over the positions below that of its parent.
 void Compiler::iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t next, const Stmt& body,
                             const NodeRef& node) {
@@ -45,32 +101,9 @@ void Compiler::iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t nex
   Expr parent = zero(kPosition);
   auto above = find_if(reversed(positions_), [&](const Position& known) { return known.axis == axis.parent; });
   if (above != positions_.rend()) parent = axis.attached.defined() ? position(above->coordinate) : above->position;
-  auto [begin, end] = positions_below(axis, parent);
   if (iter.fused && axis.is_variable()) require_all_positions(axis, iters[next]);
   scoped([&] {
-    int last = take(1), ascends = take(1), stop = expr(end), start = expr(begin);
-    emit({.op = Op::kMove, .dst = last, .a = constant(int64_t{-1})});
-    emit({.op = Op::kLeInt, .dst = ascends, .a = start, .b = stop});
-    emit({.op = Op::kAssert,
-          .a = ascends,
-          .extra = message("interpret/structure", "the indptr of axis '" + axis.name + "' descends", iters[next],
-                           "each number of an indptr is at least the one before")});
-    each_position(start, stop, [&](int at) {
-      Expr where = named(at, kPosition);
-      int value = expr(axis.is_sparse() ? element_of(axis.indices, where) : where - named(start, kPosition));
-      require_inside(
-          value, axis.length,
-          message("interpret/out-of-bounds", "a coordinate of axis '" + axis.name + "' is outside of [0, length)",
-                  iters[next], "correct the structure: indices, indptr, or the length of the axis"));
-      if (axis.is_sparse() && axis.sorted) {
-        emit({.op = Op::kLtInt, .dst = ascends, .a = last, .b = value});
-        emit({.op = Op::kAssert,
-              .a = ascends,
-              .extra = message("interpret/structure",
-                               "the coordinates of axis '" + axis.name + "' below one position do not ascend",
-                               iters[next], "sort them, or declare the axis with sorted=False")});
-        emit({.op = Op::kMove, .dst = last, .a = value});
-      }
+    each_coordinate(iter.axis, parent, iters[next], [&](const Expr& where, int value) {
       positions_.push_back({iter.axis, where, iter.var});
       with_definition(iter.var, value, [&] { iterate_axes(iters, next + 1, body, node); });
       positions_.pop_back();

@@ -413,6 +413,40 @@ def test_damaged_structure_is_reported(indptr: list[int], indices: list[int], co
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize(
+    ("indptr", "indices", "code", "message"),
+    [
+        ([0, 2, 1], [0, 1], "interpret/structure", "indptr of axis 'J' descends"),
+        ([0, 2, 3], [2, 0, 1], "interpret/structure", "do not ascend"),
+        ([0, 2, 3], [0, 0, 1], "interpret/structure", "do not ascend"),
+        ([0, 2, 3], [0, 5, 1], "interpret/out-of-bounds", "is outside of"),
+        ([0, 2, 3], [-1, 1, 2], "interpret/out-of-bounds", "is outside of"),
+    ],
+)
+def test_structure_is_asserted_where_nothing_iterates_over_it(
+    indptr: list[int], indices: list[int], code: str, message: str
+) -> None:
+    """Searches would find other elements in it, or none."""
+    func = function(DENSE_READS.replace("dense_fixed(4)", "dense_fixed(2)").replace("(4, 5)", "(2, 5)"), DEFAULT=0)
+    arrays = [np.array(numbers, "int32") for numbers in (indptr, indices)]
+    with pytest.raises(tw.Error, match=message) as caught:
+        run(func, np.ones(len(indices), "float32"), np.empty((2, 5), "float32"), *arrays, len(indices))
+    assert caught.value.code == code and caught.value.hint
+
+
+def test_rows_of_one_length_are_asserted_to_ascend() -> None:
+    text = ELL.replace(", sorted=False", "").replace(
+        'with T.iter([I, J], "SR", "ell") as [i, j]:',
+        'J_all = T.dense_fixed(6)\n    with T.iter([I, J_all], "SR", "ell") as [i, j]:',
+    )
+    a, x, y = np.ones((4, 2), "float32"), np.ones(6, "float32"), np.empty(4, "float32")
+    run(function(text), a, x, y, np.array([0, 5, 1, 2, 0, 3, 4, 5], "int32"))
+    assert (y == 2).all()
+    with pytest.raises(tw.Error, match="do not ascend") as caught:
+        run(function(text), a, x, y, np.array([0, 5, 1, 2, 3, 0, 4, 5], "int32"))
+    assert caught.value.code == "interpret/structure"
+
+
 @pytest.mark.parametrize("dtype", ["int65", "int8", "uint8", "int16", "uint16", "uint32", "uint64", "bool"])
 @pytest.mark.parametrize("kind", ["dense_fixed(m", "compressed_varied(I, (n, nnz), (p, q)"])
 def test_a_type_of_coordinates_that_does_not_exist_is_the_only_error(kind: str, dtype: str) -> None:
