@@ -4,6 +4,7 @@
 
 #include "ir/build.h"
 #include "ir/ceildiv.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "support/ranges.h"
 
@@ -71,9 +72,14 @@ std::vector<StructureArray> structure_arrays(const Axis& axis) {
 
 std::vector<BufferDomain> structure_domains(const PrimFunc& func) {
   std::vector<BufferDomain> domains;
+  // Of axes that share a buffer, each declares something of it, and all of that holds.
   auto add = [&](BufferDomain domain) {
-    const bool is_known = any_of(domains, [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
-    if (!is_known) domains.push_back(std::move(domain));
+    auto known = find_if(domains, [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
+    if (known == domains.end()) return domains.push_back(std::move(domain));
+    if (!structural_equal(known->end, domain.end)) known->end = min(known->end, domain.end);
+    if (known->order != ValueOrder::kNone) return;
+    known->order = domain.order;
+    known->segments = domain.segments;
   };
   for (const Ref<Axis>& axis : func.axes) {
     if (axis->is_variable()) {

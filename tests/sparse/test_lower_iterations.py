@@ -556,3 +556,38 @@ def f(a: T.handle, y: T.handle, p: T.handle, r: T.handle, m: T.int32, n: T.int32
     for program in (func, lowered(func)):
         with pytest.raises(tw.Error, match=r"the values of 'R' are in \[0, n\)"):
             tw.compile(program, "interpreter")(np.ones(3), np.zeros(4), indptr, columns + 1, 2, 4, 3)
+
+
+SHARED = """
+def f(x: T.handle, y: T.handle, z: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32, k: T.int32,
+      nnz: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q), sorted=False)
+    L = T.sp.compressed_varied(I, (k, nnz), (p, q))
+    N = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(k)
+    X = T.sp.match_buffer(x, (N,), "float64")
+    Y = T.sp.match_buffer(y, (K,), "float64")
+    Z = T.sp.match_buffer(z, (I,), "float64")
+    with T.sp.iteration([I], "S", "row") as [i]:
+        Z[i] = T.float64(0)
+        with T.sp.iteration([J], "R", "long") as [j]:
+            Z[i] = Z[i] + X[j]
+        with T.sp.iteration([L], "R", "short") as [l]:
+            Z[i] = Z[i] + Y[l]
+"""
+
+
+@pytest.mark.parametrize(("n", "k"), [(9, 5), (5, 9)])
+def test_axes_that_share_arrays_declare_what_each_of_them_says(n: int, k: int) -> None:
+    kernel = tw.compile(function(SHARED))
+    x, y, z, p = np.arange(n, dtype="float64"), np.ones(k), np.empty(2), np.array([0, 2, 3], "int32")
+    good, large, unsorted = (np.array(q, "int32") for q in ([1, 4, 0], [1, 4, 7], [4, 1, 0]))
+    kernel.validate(x, y, z, p, good, 2, n, k, 3)
+    kernel(x, y, z, p, good, 2, n, k, 3)
+    np.testing.assert_array_equal(z, [5 + 2, 0 + 1])
+    for q, message in ((large, r"q_data\[2\] is not in"), (unsorted, r"q_data\[1\] does not exceed")):
+        with pytest.raises(tw.ArgumentError, match=message):
+            kernel.validate(x, y, z, p, q, 2, n, k, 3)
+        with pytest.raises(tw.Error):
+            tw.compile(lowered(function(SHARED)), "interpreter")(x, y, z, p, q, 2, n, k, 3)
