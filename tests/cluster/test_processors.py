@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import distributed
 import pytest
@@ -128,6 +129,36 @@ def test_processors_that_a_measurement_waits_for_are_not_spare() -> None:
     waiting.join(60)
 
 
+def test_processors_are_given_on_at_once_within_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of other processes are found by trying again, which never happens here."""
+    for name in ("_TRY", "_LONGEST_TRY"):
+        monkeypatch.setattr(processors, name, 600.0)
+    everything = len(os.sched_getaffinity(0))
+
+    def spare(wait: Callable[[], None]) -> contextlib.AbstractContextManager[object]:
+        return processors.spare(1)
+
+    def building(wait: Callable[[], None]) -> contextlib.AbstractContextManager[object]:
+        return processors.building(everything, wait)
+
+    def measuring(wait: Callable[[], None]) -> contextlib.AbstractContextManager[object]:
+        return processors.measuring(everything, 1, wait)
+
+    for first, second in ((spare, measuring), (building, measuring), (measuring, building), (measuring, measuring)):
+        tried, done = threading.Event(), threading.Event()
+
+        def take(second: Any = second, tried: Any = tried, done: Any = done) -> None:
+            with second(processors.waiting(600.0, lambda: tried.set() is None)):
+                done.set()
+
+        with first(patient()) as free:
+            waiting = threading.Thread(target=take, daemon=True)
+            waiting.start()
+            assert free is False or tried.wait(60)  # where there is no guest, nothing waits
+        assert done.wait(60)
+        waiting.join(60)
+
+
 #: A worker of the same host, which is a guest until it is killed.
 _GUEST = """
 import sys, time
@@ -183,6 +214,12 @@ def test_a_guest_takes_no_lock_of_measurements(monkeypatch: pytest.MonkeyPatch) 
     with processors.spare(1) as free:
         assert free
     assert taken == {f"guest-{cpu}" for cpu in _core.plan_processors(1)[0]}
+    # Nor that of the guest while a measurement waits for it.
+    with processors.measuring(1, 1, patient()):
+        taken.clear()
+        with processors.spare(1) as free:
+            assert not free
+        assert not taken
 
 
 def _is_locked(name: str) -> bool:

@@ -84,19 +84,17 @@ class _Chunk:
         try:
             yield
         finally:
-            with processors.FREED:
-                self._has_ended = True
-                processors.FREED.notify_all()
+            self._has_ended = True
+            processors.FREED.notify()
             thread.join()
 
     def _be_guest(self, threads: int, timeout: float) -> None:
         # If a build fails here, the task's own thread builds the module again and reports the error.
         with contextlib.suppress(Exception), processors.off_kernels():
             while self._todo and not self._has_ended:
-                built = STATIONS.build_seconds < _SHORT and self._build_as_guest(threads, timeout)
-                with processors.FREED:
-                    if not built and not self._has_ended:
-                        processors.FREED.wait(_LOOK)
+                count = processors.FREED.count
+                if self._has_ended or not (STATIONS.build_seconds < _SHORT and self._build_as_guest(threads, timeout)):
+                    processors.FREED.wait(count, _LOOK)
 
     def _build_as_guest(self, threads: int, timeout: float) -> bool:
         with processors.spare(threads) as free:

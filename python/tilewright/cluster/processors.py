@@ -34,12 +34,34 @@ _TRY, _LONGEST_TRY = 0.002, 0.02
 _LOOK = 0.1
 #: struct flock of a lock on a whole file, beside that of flock(): it shows, without a lock, that a measurement has it
 _MARK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-#: notified when a measurement of this process has given its processors back
-FREED = threading.Condition()
 
 
 class Canceled(Exception):
     """A task was canceled."""
+
+
+class Freed:
+    """Counts how often this process has given processors back, and wakes its threads that wait for some. Processors
+    that other processes give back are found by trying again."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.count = 0
+
+    def notify(self) -> None:
+        """Wake all threads that wait."""
+        with self._changed:
+            self.count += 1
+            self._changed.notify_all()
+
+    def wait(self, count: int, seconds: float) -> None:
+        """Wait so long at most, and not at all if some were given back since the count was this one."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.count != count, seconds)
+
+
+#: of this process
+FREED = Freed()
 
 
 def _shared_folder() -> str:
@@ -110,15 +132,17 @@ def held(name: str, how: int, wait: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+        FREED.notify()
 
 
 def waiting(seconds: float, wanted: Callable[[], bool]) -> Callable[[], None]:
-    """Return a function that sleeps briefly. It raises an error after `seconds`, or if the task is canceled."""
+    """Return a function to call between two tries, which waits briefly. It raises an error after `seconds`, or if the
+    task is canceled."""
     end = time.monotonic() + seconds
-    pause = _TRY
+    pause, count = _TRY, FREED.count
 
     def wait() -> None:
-        nonlocal pause
+        nonlocal pause, count
         if not wanted():
             raise Canceled
         if time.monotonic() > end:
@@ -127,8 +151,8 @@ def waiting(seconds: float, wanted: Callable[[], bool]) -> Callable[[], None]:
                 f"the processors of this host were not free for {seconds:.0f} s",
                 "is a worker on it stopped?",
             )
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_TRY)
+        FREED.wait(count, pause)
+        pause, count = min(2 * pause, _LONGEST_TRY), FREED.count
 
     return wait
 
@@ -224,16 +248,12 @@ def measuring(threads: int, slots: int, wait: Callable[[], None]) -> Iterator[in
             with held(f"gate-{cpu}", fcntl.LOCK_EX, wait):
                 locks.enter_context(held(f"processor-{cpu}", fcntl.LOCK_EX, wait))
             _wait_for_guest(cpu, wait)
-        try:
-            yield slot
-        finally:
-            locks.close()
-            with FREED:
-                FREED.notify_all()
+        yield slot
 
 
 def _free_slot(slots: int, wait: Callable[[], None], locks: contextlib.ExitStack) -> int:
     files = [_open(f"measure-{slot}") for slot in range(slots)]
+    locks.callback(FREED.notify)
     for file in files:
         locks.callback(os.close, file)
     while True:
@@ -261,22 +281,34 @@ def spare(threads: int) -> Iterator[bool]:
     The calling thread, and threads and processes that it starts meanwhile, are pinned to these processors. Yields
     whether they were free.
     """
-    with contextlib.ExitStack() as locks:
-        measure, _, exclusive = _plan(threads)
-        free = not exclusive and all(_is_guest(cpu, locks) for cpu in sorted(measure))
+    free = False
+    try:
+        with contextlib.ExitStack() as locks:
+            measure, _, exclusive = _plan(threads)
+            free = not exclusive and all(_is_guest(cpu, locks) for cpu in sorted(measure))
+            if free:
+                locks.enter_context(_pinned_for_a_while(lambda: os.sched_setaffinity(0, measure)))
+            yield free
+    finally:
         if free:
-            locks.enter_context(_pinned_for_a_while(lambda: os.sched_setaffinity(0, measure)))
-        yield free
+            FREED.notify()
 
 
 def _is_guest(cpu: int, locks: contextlib.ExitStack) -> bool:
+    if _is_for_measurement(cpu):  # which waits for a guest, so this one must not have the lock for a moment
+        return False
     guest = _open(f"guest-{cpu}")
     locks.callback(os.close, guest)
     if not _try(guest, fcntl.LOCK_EX):
         return False
     if _process_of(guest) != str(os.getpid()):
         _write_process(guest)
-    return not any(_is_marked(name) for name in (f"gate-{cpu}", f"processor-{cpu}"))
+    return not _is_for_measurement(cpu)
+
+
+def _is_for_measurement(cpu: int) -> bool:
+    """Return whether a measurement has a processor, or waits for it."""
+    return any(_is_marked(name) for name in (f"gate-{cpu}", f"processor-{cpu}"))
 
 
 def _is_marked(name: str) -> bool:
