@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from queue import Empty, SimpleQueue
@@ -15,6 +16,35 @@ _LOOK = 0.25
 #: seconds after a step, so that events of many workers are processed together: at least and at most, and as a share of
 #: what a task takes. Workers have another task queued, so a pause far shorter than a task does not make them wait.
 _LEAST_PAUSE, _MOST_PAUSE, _SHARE = 0.002, 0.1, 0.1
+#: A thread that computes, such as one that samples, keeps the interpreter for at most so many seconds while another one
+#: waits for it. An answer of a worker passes through several threads, and Python's 5 ms for each would add up.
+_SWITCH_SECONDS = 5e-4
+
+
+class _PromptThreads:
+    """Shortens the switch interval of the interpreter while some pump of this process has a thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users, self._before = 0, 0.0
+
+    def begin(self) -> None:
+        """Count one more pump."""
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._before, _SWITCH_SECONDS))
+
+    def end(self) -> None:
+        """Count one less; after the last one, the interval is the one of before."""
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                sys.setswitchinterval(self._before)
+
+
+_PROMPT_THREADS = _PromptThreads()
 
 
 class Pump:
@@ -37,6 +67,7 @@ class Pump:
         with self.changed:
             self.members.append(member)
             if self._thread is None:
+                _PROMPT_THREADS.begin()
                 self._thread = threading.Thread(target=self._run, name="tilewright-cluster-pump", daemon=True)
                 with processors.off_kernels():  # as the thread of Dask's client
                     self._thread.start()
@@ -62,6 +93,7 @@ class Pump:
         if ending is not None:
             self.events.put((self, ("left",)))  # wakes the thread, and is for no search
             ending.join()
+            _PROMPT_THREADS.end()
 
     def advance(self) -> None:
         """Process all events, and let each search give tasks to workers."""
