@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 import time
@@ -123,6 +124,21 @@ def test_a_kernel_is_built_and_measured(worker: FakeWorker) -> None:
     assert "outputs" not in answer
     assert answer["host"] == labels.host_text()
     assert {"job": "m", "worker": "tcp://here"} in [message for _, message in worker.events]
+
+
+def processors_of_threads() -> dict[str, set[int]]:
+    """Return the processors of each thread of this process."""
+    return {thread: os.sched_getaffinity(int(thread)) for thread in os.listdir("/proc/self/task")}
+
+
+def test_results_are_checked_where_the_kernel_runs_which_waits_for_that(worker: FakeWorker) -> None:
+    """On the processors of builds, kernels would wait until a build has had its turn there."""
+    written = built(scale, as_written=True)
+    before = processors_of_threads()
+    assert measured(None, written=written)["outputs"]
+    started = [cpus for thread, cpus in processors_of_threads().items() if thread not in before]
+    measure, build, _ = _core.plan_processors(1)
+    assert started == [set(measure)], build
 
 
 def slowly() -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as tw
 from interpreter.programs import INDEX_LIMITS, PROGRAMS
-from tilewright import te
+from tilewright import _core, te
 from tilewright.script import tir as T
 from tilewright.search import reference_check, report
 from tilewright.search.expectations import Expectations
@@ -90,6 +90,27 @@ def test_a_wrong_reference_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("max_pool", "scan"):  # sampled, and compared in full
         with pytest.raises(tw.InternalError, match=r"differs from the interpreter: Y\[0"):
             tw.tune(PROGRAMS[name], space=nothing, trials=1, progress=None)
+
+
+def test_sampled_results_are_compared_by_one_allowance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It depends on the size of all results, which takes longer to find than to compare some of them."""
+    allowance, sizes = _core.allowance, []
+
+    def counted(results: bytes, *how: object) -> tuple[float, float]:
+        sizes.append(len(results))
+        return allowance(results, *how)
+
+    monkeypatch.setattr(_core, "allowance", counted)
+    expectations = Expectations(task_of(PROGRAMS["max_pool"]), {}, 0)
+    expectations.arguments()
+    check = expectations.check
+    assert check is not None and not check.expected
+    (output,) = check.outputs
+    want = np.zeros(output.shape, output.dtype)
+    for point, value in (points := check.points[output.name]):
+        want[point] = value
+    assert check.compare({output.name: want.tobytes()}) == "sampled"
+    assert len(points) > 1 and sizes == [want.nbytes]
 
 
 def test_what_cannot_be_checked_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

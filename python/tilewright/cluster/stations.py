@@ -48,7 +48,9 @@ class Station:
         self.pipeline = _core.WorkerPipeline(
             arguments=kernel_arguments(task, initial),
             reduction_length=task.reduction_length,
-            options=_core.PipelineOptions(threads=program["threads"], cold=program["cold"], **options),
+            options=_core.PipelineOptions(
+                threads=program["threads"], cold=program["cold"], measures_only=True, **options
+            ),
         )
         self.lock = threading.Lock()
         self.outputs: list[bytes] | None = None  #: results of the reference, once it has run here

@@ -156,8 +156,16 @@ class ReferenceCheck:
             self._allow_for_low_precision(parameter, got)
             if parameter.name in self.expected:
                 self._compare_all(self.task, self.arrays, parameter, self.expected[parameter.name], got, "")
-            for point, value in self.points.get(parameter.name, []):
-                self._compare_element(parameter, point, value, got, results[parameter.name])
+            if points := self.points.get(parameter.name):
+                # What is allowed depends on the size of all results, of which the points may have the smallest.
+                allowed = _core.allowance(
+                    results[parameter.name],
+                    parameter.dtype,
+                    self.task.reduction_length,
+                    self.task.accumulation_dtype(parameter),
+                )
+                for point, value in points:
+                    self._compare_element(parameter, point, value, got, allowed)
         count = sum(map(len, self.points.values()))
         if self.expected or not self.outputs:
             text = "unscheduled program: all results agree with the interpreter"
@@ -337,13 +345,10 @@ class ReferenceCheck:
         return [float(np.abs(np.where(np.isfinite(each), each, 0)).max(initial=0)) for each in floats]
 
     def _compare_element(
-        self, parameter: Parameter, point: tuple[int, ...], value: Any, got: Array, everything: bytes
+        self, parameter: Parameter, point: tuple[int, ...], value: Any, got: Array, allowed: tuple[float, float]
     ) -> None:
         want, have = (float(value), float(got[point])) if "float" in parameter.dtype else (value, got[point].item())
-        # What is allowed depends on the size of all results, of which this one may be the smallest.
-        relative, absolute = _core.allowance(
-            everything, parameter.dtype, self.task.reduction_length, self.task.accumulation_dtype(parameter)
-        )
+        relative, absolute = allowed
         if want == have or (want != want and have != have):  # NaN where NaN is right
             return
         # An infinity is right only where it is equal.

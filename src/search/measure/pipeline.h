@@ -54,11 +54,16 @@ struct PipelineOptions {
   uint64_t run_memory = uint64_t{4} << 30;    ///< bytes for a kernel's workspaces
   RaceRules race;            ///< rules of the race with the incumbent of an earlier session, if there is one
   bool builds_only = false;  ///< nothing is ever measured
-  bool device = false;       ///< kernels run on a device
-  std::string helper;        ///< path of the executable; empty: find_helper()
+  /// All objects are built elsewhere. The pipeline then works only while its measuring helper waits, so its thread is
+  /// on the processors of the kernel: on those of builds, it would share them with the builds of other pipelines, and
+  /// the helper would wait for it.
+  bool measures_only = false;
+  bool device = false;  ///< kernels run on a device
+  std::string helper;   ///< path of the executable; empty: find_helper()
   using Members = Fields<&PipelineOptions::threads, &PipelineOptions::cold, &PipelineOptions::reference_timeout,
                          &PipelineOptions::builders, &PipelineOptions::build_timeout, &PipelineOptions::run_timeout,
-                         &PipelineOptions::race, &PipelineOptions::builds_only, &PipelineOptions::device>;
+                         &PipelineOptions::race, &PipelineOptions::builds_only, &PipelineOptions::measures_only,
+                         &PipelineOptions::device>;
 };
 
 struct Candidate {

@@ -51,8 +51,8 @@ MeasurePipeline::Loop::Loop(std::shared_ptr<Arguments> arguments, const Pipeline
       incumbent_(options.race.incumbent),
       run_timeout_(options.run_timeout) {
   const int available = std::clamp(static_cast<int>(plan_.build.size()), 1, kMaxDefaultBuilders);
-  const int builders = options.builders > 0 ? options.builders : available;
-  const bool has_guest = options.builders == 0 && !plan_.exclusive;
+  const int builders = options.measures_only ? 0 : options.builders > 0 ? options.builders : available;
+  const bool has_guest = builders > 0 && options.builders == 0 && !plan_.exclusive;
   workers_.resize(static_cast<size_t>(builders) + 1 + (has_guest ? 1 : 0));
   workers_.front().measures = true;
   workers_.back().is_guest = has_guest;
@@ -90,7 +90,7 @@ void MeasurePipeline::Loop::run() {
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  stay_on(plan_.build);
+  stay_on(options_.measures_only ? plan_.measure : plan_.build);
   while (true) {
     try {
       if (step()) break;
