@@ -8,11 +8,13 @@ the registers of such an operand are only right for the product of the same grou
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tilewright.script import tir as T
-from tilewright.tensor_intrin.fragments import oriented, product_of_tiles
-from tilewright.tensor_intrin.table import TensorIntrin, register_at_import
+from tilewright.tensor_intrin.fragments import Layout, copy_of_tile, oriented, product_of_tiles, zeros
+from tilewright.tensor_intrin.programs import on_one, on_three, on_two, strided, tile
+from tilewright.tensor_intrin.table import add_named, all_known
 
 __all__ = [
     "get_ldmatrix_intrin",
@@ -30,6 +32,7 @@ __all__ = [
 ]
 
 _THREADS = 32
+_ALIGNED = {"align": 64, "offset_factor": 16}
 _FLOAT8 = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 _SHORT = {"float16": "f16", "float32": "f32", "int8": "i8", "int32": "i32", "bfloat16": "bf16"} | {
     v: k for k, v in _FLOAT8.items()
@@ -74,10 +77,7 @@ def mma_store_32x8_to_shared_16x16_layout(thread_id: Any, local_id: Any) -> tupl
     return ldmatrix_32x8_to_shared_16x16_layout(thread_id, local_id)
 
 
-_Layout = Callable[[Any, Any], tuple[Any, Any]]
-
-
-def _layout_of(k_dim: int, operand: str, transposed: bool) -> tuple[tuple[int, int], _Layout]:
+def _layout_of(k_dim: int, operand: str, transposed: bool) -> tuple[tuple[int, int], Layout]:
     """The shape of an operand in shared memory, and its place in a warp."""
     if k_dim == 16:
         return (16, 16), shared_16x16_to_ldmatrix_32x8_layout
@@ -100,59 +100,34 @@ def get_ldmatrix_intrin(
     k_dim: int, dtype: str, matrix_name: str, transposed: bool, shared_scope: str = "shared"
 ) -> tuple[Any, Any]:
     """A tile from shared memory into the registers of a warp."""
-    (rows, columns), layout = _layout_of(k_dim, matrix_name, transposed)
+    shape, layout = _layout_of(k_dim, matrix_name, transposed)
     offset_of = _offset_of(k_dim, matrix_name, transposed)
-    registers = rows * columns // _THREADS
+    registers = shape[0] * shape[1] // _THREADS
     # Of bytes, B by columns: there is no such load, and each thread collects its elements.
     trans = transposed == (matrix_name == "A")
     if k_dim == 32:
         trans = matrix_name == "B" and not transposed
 
-    @T.prim_func
-    def desc(shared_handle: T.handle, warp_handle: T.handle) -> None:
-        shared = T.match_buffer(shared_handle, (rows, columns), dtype, align=64, offset_factor=16, scope=shared_scope)
-        warp = T.match_buffer(warp_handle, (32, registers), dtype, align=64, offset_factor=16, scope="warp")
-        with T.block("root"):
-            T.reads(shared[0:rows, 0:columns])
-            T.writes(warp[0:32, 0:registers])
-            for ax0, ax1 in T.grid(rows, columns):
-                with T.block("shared_warp"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    T.reads(shared[v0, v1])
-                    T.writes(warp[layout(v0, v1)[0], layout(v0, v1)[1]])
-                    warp[layout(v0, v1)[0], layout(v0, v1)[1]] = shared[v0, v1]
-
-    @T.prim_func
-    def impl(shared_handle: T.handle, warp_handle: T.handle) -> None:
-        s1, s0 = T.int32(), T.int32()
-        shared = T.match_buffer(
-            shared_handle,
-            (rows, columns),
-            dtype,
-            align=64,
-            offset_factor=16,
-            scope=shared_scope,
-            strides=[s1, s0],
-        )
-        warp = T.match_buffer(warp_handle, (32, registers), dtype, align=64, offset_factor=16, scope="warp")
-        with T.block("root"):
-            T.reads(shared[0:rows, 0:columns])
-            T.writes(warp[0:32, 0:registers])
-            for tx in T.thread_binding(32, "threadIdx.x"):
-                T.evaluate(
-                    T.ptx_ldmatrix(
-                        trans,
-                        4,
-                        ".b16",
-                        warp.data,
-                        warp.elem_offset + registers * tx,
-                        shared.access_ptr("r"),
-                        offset_of(tx, s1),
-                        dtype=dtype,
-                    )
+    @T.macro
+    def load(shared: Any, warp: Any) -> None:
+        for tx in T.thread_binding(32, "threadIdx.x"):
+            T.evaluate(
+                T.ptx_ldmatrix(
+                    trans,
+                    4,
+                    ".b16",
+                    warp.data,
+                    warp.elem_offset + registers * tx,
+                    shared.access_ptr("r"),
+                    offset_of(tx, shared.strides[0]),
+                    dtype=dtype,
                 )
+            )
 
-    return desc, impl
+    shared = tile(shape, dtype, shared_scope, **_ALIGNED)
+    warp = tile((_THREADS, registers), dtype, "warp", **_ALIGNED)
+    copy = copy_of_tile("shared_warp", shape, target_at=layout)
+    return on_two("desc", copy, shared, warp), on_two("impl", load, strided(shared), warp)
 
 
 def get_mma_intrin(
@@ -165,7 +140,7 @@ def get_mma_intrin(
     shape = f"m16n8k{k_dim}"
 
     at = oriented(layout_a, a_transposed), oriented(layout_b, b_transposed), shared_16x16_to_ldmatrix_32x8_layout
-    product = product_of_tiles(k_dim, at, (a_dtype, b_dtype, out_dtype))
+    product = product_of_tiles("C", (16, 16, k_dim), at, (a_dtype, b_dtype, out_dtype))
 
     def half(C: Any, A: Any, B: Any, tx: Any, which: int) -> Any:
         return T.ptx_mma(
@@ -191,100 +166,64 @@ def get_mma_intrin(
             T.evaluate(half(C, A, B, tx, 0))
             T.evaluate(half(C, A, B, tx, 1))
 
-    def program(name: str, body: Any) -> Any:
-        @T.prim_func
-        def multiply(a: T.handle, b: T.handle, c: T.handle) -> None:
-            A = T.match_buffer(a, (32, local_a), a_dtype, align=64, offset_factor=16, scope="warp")
-            B = T.match_buffer(b, (32, local_b), b_dtype, align=64, offset_factor=16, scope="warp")
-            C = T.match_buffer(c, (32, local_c), out_dtype, align=64, offset_factor=16, scope="warp")
-            with T.block("root"):
-                T.reads(C[0:32, 0:local_c], A[0:32, 0:local_a], B[0:32, 0:local_b])
-                T.writes(C[0:32, 0:local_c])
-                body(A, B, C)
-
-        return multiply.with_attr("global_symbol", name)
-
-    return program("desc", product), program("impl", in_halves)
+    tiles = [
+        tile((_THREADS, registers), dtype, "warp", **_ALIGNED)
+        for registers, dtype in ((local_a, a_dtype), (local_b, b_dtype), (local_c, out_dtype))
+    ]
+    return on_three("desc", product, *tiles), on_three("impl", in_halves, *tiles)
 
 
 def get_mma_fill_intrin(dtype: str, local_size: int) -> tuple[Any, Any]:
     """Registers of zeros."""
-    layout = shared_16x16_to_ldmatrix_32x8_layout
 
-    @T.prim_func
-    def desc(a: T.handle) -> None:
-        C = T.match_buffer(a, (32, local_size), dtype, scope="warp")
-        with T.block("root"):
-            T.reads()
-            T.writes(C[0:32, 0:local_size])
-            for i0, i1 in T.grid(16, 2 * local_size):
-                with T.block("C_warp"):
-                    vi, vj = T.axis.remap("SS", [i0, i1])
-                    T.reads()
-                    T.writes(C[layout(vi, vj)[0], layout(vi, vj)[1]])
-                    C[layout(vi, vj)[0], layout(vi, vj)[1]] = T.Cast(dtype, 0)
+    @T.macro
+    def fill(C: Any) -> None:
+        for tx in T.thread_binding(32, "threadIdx.x"):
+            T.evaluate(T.mma_fill(local_size, C.data, C.elem_offset + local_size * tx, dtype=dtype))
 
-    @T.prim_func
-    def impl(a: T.handle) -> None:
-        C = T.match_buffer(a, (32, local_size), dtype, scope="warp", offset_factor=1)
-        with T.block("root"):
-            T.reads()
-            T.writes(C[0:32, 0:local_size])
-            for tx in T.thread_binding(32, "threadIdx.x"):
-                T.evaluate(T.mma_fill(local_size, C.data, C.elem_offset + local_size * tx, dtype=dtype))
-
-    return desc, impl
+    described, written = (tile((_THREADS, local_size), dtype, "warp", offset_factor=factor) for factor in (0, 1))
+    in_order = zeros("C_warp", (16, 2 * local_size), T.Cast(dtype, 0), shared_16x16_to_ldmatrix_32x8_layout)
+    return on_one("desc", in_order, described), on_one("impl", fill, written)
 
 
 def get_mma_store_intrin(
     dtype: str, local_size: int, scope: str = "global", use_mma_store_intrinic: bool = True
 ) -> tuple[Any, Any]:
     """Registers into memory, by mma_store or each thread its own, one by one."""
-    layout = shared_16x16_to_ldmatrix_32x8_layout
     back = mma_store_32x8_to_shared_16x16_layout
 
-    @T.prim_func
-    def desc(a: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (32, local_size), dtype, scope="warp")
-        C = T.match_buffer(c, (16, 16), dtype, scope=scope)
-        with T.block("root"):
-            T.reads(A[0:32, 0:local_size])
-            T.writes(C[0:16, 0:16])
-            for i0, i1 in T.grid(16, 16):
-                with T.block("C_warp"):
-                    v0, v1 = T.axis.remap("SS", [i0, i1])
-                    T.reads(A[layout(v0, v1)[0], layout(v0, v1)[1]])
-                    T.writes(C[v0, v1])
-                    C[v0, v1] = A[layout(v0, v1)[0], layout(v0, v1)[1]]
-
     @T.macro
-    def store(tx: Any, A: Any, C: Any, stride: Any) -> None:
-        if use_mma_store_intrinic:
-            T.evaluate(
-                T.mma_store(16, 16, C.access_ptr("w"), A.data, A.elem_offset + local_size * tx, stride, dtype=dtype)
-            )
-        else:
-            for local_id in range(local_size):
-                C[back(tx, local_id)[0], back(tx, local_id)[1]] = A[tx, local_id]
+    def store(A: Any, C: Any) -> None:
+        for tx in T.thread_binding(32, "threadIdx.x"):
+            if use_mma_store_intrinic:
+                T.evaluate(
+                    T.mma_store(
+                        16,
+                        16,
+                        C.access_ptr("w"),
+                        A.data,
+                        A.elem_offset + local_size * tx,
+                        C.strides[0],
+                        dtype=dtype,
+                    )
+                )
+            else:
+                for local_id in range(local_size):
+                    C[*back(tx, local_id)] = A[tx, local_id]
 
-    @T.prim_func
-    def impl(a: T.handle, c: T.handle) -> None:
-        s1, s0 = T.int32(), T.int32()
-        A = T.match_buffer(a, (32, local_size), dtype, scope="warp", offset_factor=1)
-        C = T.match_buffer(c, (16, 16), dtype, scope=scope, offset_factor=1, strides=[s1, s0])
-        with T.block("root"):
-            T.reads(A[0:32, 0:local_size])
-            T.writes(C[0:16, 0:16])
-            for tx in T.thread_binding(32, "threadIdx.x"):
-                store(tx, A, C, s1)
+    def tiles(offset_factor: int) -> list[Any]:
+        return [
+            tile((_THREADS, local_size), dtype, "warp", offset_factor=offset_factor),
+            tile((16, 16), dtype, scope, offset_factor=offset_factor),
+        ]
 
-    return desc, impl if use_mma_store_intrinic else impl.with_attr("global_symbol", "by_threads")
+    copy = copy_of_tile("C_warp", (16, 16), shared_16x16_to_ldmatrix_32x8_layout)
+    warp, memory = tiles(1)
+    name = "impl" if use_mma_store_intrinic else "by_threads"
+    return on_two("desc", copy, *tiles(0)), on_two(name, store, warp, strided(memory))
 
 
-def _add(variable: str, name: str, pair: tuple[Any, Any], ending: str = "_INTRIN") -> None:
-    register_at_import(name, *pair)
-    globals()[variable + ending] = name
-    __all__.append(variable + ending)
+_add = partial(add_named, globals())
 
 
 def _register() -> None:
@@ -348,14 +287,13 @@ def get_mma_intrin_group(
     dyn = "_dyn" if load_scope == "shared.dyn" else ""
     mark_a, mark_b = "_trans" if trans_a else "", "_trans" if trans_b else ""
     product = f"{_SHORT[a_dtype]}{_SHORT[b_dtype]}{_SHORT[out_dtype]}"
-    group = {
-        "init": f"mma_fill_16x16_{_SHORT[out_dtype]}",
-        "load_a": f"mma_ldmatrix_{_SHORT[a_dtype]}_a{mark_a}{dyn}",
-        "load_b": f"mma_ldmatrix_{_SHORT[b_dtype]}_b{mark_b}{dyn}",
-        "compute": f"mma_{product}{'_trans_a' if trans_a else ''}{'_trans_b' if trans_b else ''}",
-        "store": f"mma_store_16x16_{stored}_{store_scope.replace('.', '_')}_"
-        f"{'simple_' if not_use_mma_store_intrinic else ''}",
-    }
-    for name in group.values():
-        TensorIntrin.get(name)
-    return group
+    return all_known(
+        {
+            "init": f"mma_fill_16x16_{_SHORT[out_dtype]}",
+            "load_a": f"mma_ldmatrix_{_SHORT[a_dtype]}_a{mark_a}{dyn}",
+            "load_b": f"mma_ldmatrix_{_SHORT[b_dtype]}_b{mark_b}{dyn}",
+            "compute": f"mma_{product}{'_trans_a' if trans_a else ''}{'_trans_b' if trans_b else ''}",
+            "store": f"mma_store_16x16_{stored}_{store_scope.replace('.', '_')}_"
+            f"{'simple_' if not_use_mma_store_intrinic else ''}",
+        }
+    )

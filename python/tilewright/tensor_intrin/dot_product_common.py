@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.script import tir as T
+from tilewright.tensor_intrin.programs import on_three, tile
 from tilewright.tensor_intrin.table import register_at_import
 
 __all__ = [
@@ -31,18 +32,8 @@ def dot_of_four(dtype_a: str, dtype_b: str, dtype_c: str) -> Any:
 
 def on_four(name: str, body: Any, dtype_a: str, dtype_b: str, dtype_c: str) -> Any:
     """Return a program over four elements of A and B in shared memory, and one of C."""
-
-    @T.prim_func
-    def program(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (4,), dtype_a, align=4, offset_factor=1, scope="shared")
-        B = T.match_buffer(b, (4,), dtype_b, align=4, offset_factor=1, scope="shared")
-        C = T.match_buffer(c, (1,), dtype_c, align=4, offset_factor=1, scope="local")
-        with T.block("root"):
-            T.reads(C[0], A[0:4], B[0:4])
-            T.writes(C[0])
-            body(A, B, C)
-
-    return program.with_attr("global_symbol", name)
+    left, right = (tile((4,), dtype, "shared", align=4) for dtype in (dtype_a, dtype_b))
+    return on_three(name, body, left, right, tile((1,), dtype_c, "local", align=4))
 
 
 def get_dp4a_intrin(dtype_a: str, dtype_b: str, dtype_c: str) -> tuple[Any, Any]:
@@ -59,7 +50,10 @@ DP4A_S8S8S32_INTRIN = "dp4a_s8s8s32"
 DP4A_U8S8S32_INTRIN = "dp4a_u8s8s32"
 DP4A_S8U8S32_INTRIN = "dp4a_s8u8s32"
 DP4A_U8U8U32_INTRIN = "dp4a_u8u8u32"
-register_at_import(DP4A_S8S8S32_INTRIN, *get_dp4a_intrin("int8", "int8", "int32"))
-register_at_import(DP4A_U8S8S32_INTRIN, *get_dp4a_intrin("uint8", "int8", "int32"))
-register_at_import(DP4A_S8U8S32_INTRIN, *get_dp4a_intrin("int8", "uint8", "int32"))
-register_at_import(DP4A_U8U8U32_INTRIN, *get_dp4a_intrin("uint8", "uint8", "uint32"))
+for _name, *_dtypes in (
+    (DP4A_S8S8S32_INTRIN, "int8", "int8", "int32"),
+    (DP4A_U8S8S32_INTRIN, "uint8", "int8", "int32"),
+    (DP4A_S8U8S32_INTRIN, "int8", "uint8", "int32"),
+    (DP4A_U8U8U32_INTRIN, "uint8", "uint8", "uint32"),
+):
+    register_at_import(_name, *get_dp4a_intrin(*_dtypes))

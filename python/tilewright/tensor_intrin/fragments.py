@@ -1,4 +1,4 @@
-"""Products of 16 x 16 tiles whose elements are divided among the registers of the lanes of a warp."""
+"""Bodies of descriptions for tiles whose elements are divided among the registers of the lanes of a warp."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import Any
 
 from tilewright.script import tir as T
 
-#: from row and column of a tile to lane and register
+#: from row and column of a tile to where an element is: lane and register, or row and column
 Layout = Callable[[Any, Any], tuple[Any, Any]]
+
+
+def rows_first(row: Any, column: Any) -> tuple[Any, Any]:
+    """The layout of a tile in memory."""
+    return row, column
 
 
 def oriented(layout: Layout, transposed: bool) -> Layout:
@@ -16,11 +21,46 @@ def oriented(layout: Layout, transposed: bool) -> Layout:
     return (lambda row, column: layout(column, row)) if transposed else layout
 
 
-def product_of_tiles(k_dim: int, at: tuple[Layout, Layout, Layout], dtypes: tuple[str, str, str]) -> Any:
-    """Return a macro of the buffers A (16, k_dim), B (k_dim, 16) and C (16, 16) that computes C += A B.
+def zeros(block: str, shape: tuple[int, int], zero: Any, at: Layout = rows_first) -> Any:
+    """Return a macro that fills a tile in a block of this name."""
+
+    @T.macro
+    def fill(C: Any) -> None:
+        for i, j in T.grid(*shape):
+            with T.block(block):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads()
+                T.writes(C[*at(vi, vj)])
+                C[*at(vi, vj)] = zero
+
+    return fill
+
+
+def copy_of_tile(
+    block: str, shape: tuple[int, int], source_at: Layout = rows_first, target_at: Layout = rows_first
+) -> Any:
+    """Return a macro that copies a tile, from one layout to another, in a block of this name."""
+
+    @T.macro
+    def copy(source: Any, target: Any) -> None:
+        for i, j in T.grid(*shape):
+            with T.block(block):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(source[*source_at(vi, vj)])
+                T.writes(target[*target_at(vi, vj)])
+                target[*target_at(vi, vj)] = source[*source_at(vi, vj)]
+
+    return copy
+
+
+def product_of_tiles(
+    block: str, extents: tuple[int, int, int], at: tuple[Layout, Layout, Layout], dtypes: tuple[str, str, str]
+) -> Any:
+    """Return a macro of the buffers A (rows, steps), B (steps, columns) and C (rows, columns) that computes C += A B.
 
     Args:
-        k_dim: the length of the reduction.
+        block: the name of its block.
+        extents: numbers of rows, columns and steps.
         at: where the elements of A, B and C are.
         dtypes: data types of A, B and C; factors are cast to that of C.
     """
@@ -31,17 +71,13 @@ def product_of_tiles(k_dim: int, at: tuple[Layout, Layout, Layout], dtypes: tupl
 
     @T.macro
     def product(A: Any, B: Any, C: Any) -> None:
-        for i, j, k in T.grid(16, 16, k_dim):
-            with T.block("C"):
+        for i, j, k in T.grid(*extents):
+            with T.block(block):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                T.reads(
-                    C[at_c(vi, vj)[0], at_c(vi, vj)[1]],
-                    A[at_a(vi, vk)[0], at_a(vi, vk)[1]],
-                    B[at_b(vk, vj)[0], at_b(vk, vj)[1]],
+                T.reads(C[*at_c(vi, vj)], A[*at_a(vi, vk)], B[*at_b(vk, vj)])
+                T.writes(C[*at_c(vi, vj)])
+                C[*at_c(vi, vj)] = C[*at_c(vi, vj)] + factor(A[*at_a(vi, vk)], dtypes[0]) * factor(
+                    B[*at_b(vk, vj)], dtypes[1]
                 )
-                T.writes(C[at_c(vi, vj)[0], at_c(vi, vj)[1]])
-                C[at_c(vi, vj)[0], at_c(vi, vj)[1]] = C[at_c(vi, vj)[0], at_c(vi, vj)[1]] + factor(
-                    A[at_a(vi, vk)[0], at_a(vi, vk)[1]], dtypes[0]
-                ) * factor(B[at_b(vk, vj)[0], at_b(vk, vj)[1]], dtypes[1])
 
     return product

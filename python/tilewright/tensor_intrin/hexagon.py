@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.script import tir as T
+from tilewright.tensor_intrin.programs import on_two, tile
 from tilewright.tensor_intrin.table import register_at_import
 from tilewright.tensor_intrin.words import dot_of_rows, on_rows, word, words
 
@@ -72,19 +73,8 @@ def get_dma_read_intrin(dtype: str, bytes_read: int = 128) -> tuple[Any, Any]:
     def by_engine(A: Any, C: Any) -> None:
         T.evaluate(T.call_extern("int32", "hexagon_user_dma_1d_sync", C.access_ptr("w"), A.access_ptr("r"), bytes_read))
 
-    def program(name: str, body: Any) -> Any:
-        @T.prim_func
-        def read(a: T.handle, c: T.handle) -> None:
-            A = T.match_buffer(a, (bytes_read,), dtype, offset_factor=1, scope="global")
-            C = T.match_buffer(c, (bytes_read,), dtype, offset_factor=1, scope="global.vtcm")
-            with T.block("root"):
-                T.reads(A[0:bytes_read])
-                T.writes(C[0:bytes_read])
-                body(A, C)
-
-        return read.with_attr("global_symbol", name)
-
-    return program("desc", copy), program("impl", by_engine)
+    tiles = tile((bytes_read,), dtype), tile((bytes_read,), dtype, "global.vtcm")
+    return on_two("desc", copy, *tiles), on_two("impl", by_engine, *tiles)
 
 
 DMA_READ_128_u8, DMA_READ_128_i8 = "dma_read_128_u8", "dma_read_128_i8"

@@ -6,12 +6,13 @@ where an element of a tile is, those with ``thread_id_`` which element a registe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tilewright.script import tir as T
-from tilewright.tensor_intrin.fragments import oriented, product_of_tiles
-from tilewright.tensor_intrin.table import register_at_import
+from tilewright.tensor_intrin.fragments import Layout, copy_of_tile, oriented, product_of_tiles, zeros
+from tilewright.tensor_intrin.programs import on_one, on_three, on_two, strided, tile
+from tilewright.tensor_intrin.table import add_named
 
 __all__ = [
     "get_mfma_intrin",
@@ -30,7 +31,6 @@ __all__ = [
     "thread_id_shared_access_64x4_to_16x16_layout_C",
 ]
 
-_Layout = Callable[[Any, Any], tuple[Any, Any]]
 _SHORT = {"float16": "f16", "float32": "f32", "int8": "s8", "int32": "s32"}
 
 
@@ -84,7 +84,7 @@ def thread_id_shared_access_64x4_to_16x16_layout_C(thread_id: Any, local_id: Any
     return thread_id // 16 * 4 + local_id, thread_id % 16
 
 
-def _operand(k_dim: int, is_b: bool) -> tuple[tuple[int, int], _Layout, _Layout]:
+def _operand(k_dim: int, is_b: bool) -> tuple[tuple[int, int], Layout, Layout]:
     """The shape of a factor in shared memory, its place in a wave, and the way back."""
     if k_dim == 4 and is_b:
         return (4, 16), shared_4x16_to_local_64x1_layout_B, thread_id_shared_access_64x1_to_4x16_layout_B
@@ -98,64 +98,37 @@ def _operand(k_dim: int, is_b: bool) -> tuple[tuple[int, int], _Layout, _Layout]
 def get_mma_fill_intrin(dtype: str, local_size: int) -> tuple[Any, Any]:
     """Registers of zeros."""
 
-    @T.prim_func
-    def desc(a: T.handle) -> None:
-        C = T.match_buffer(a, (64, local_size), dtype, offset_factor=1, scope="warp")
-        with T.block("root"):
-            T.reads()
-            T.writes(C[0:64, 0:local_size])
-            for i, j in T.grid(64, local_size):
-                with T.block("C_warp"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    C[vi, vj] = T.Cast(dtype, 0)
+    @T.macro
+    def fill(C: Any) -> None:
+        for tx in T.thread_binding(64, "threadIdx.x"):
+            for local_id in range(local_size):
+                C[tx, local_id] = T.Cast(dtype, 0)
 
-    @T.prim_func
-    def impl(a: T.handle) -> None:
-        C = T.match_buffer(a, (64, local_size), dtype, offset_factor=1, scope="warp")
-        with T.block("root"):
-            T.reads()
-            T.writes(C[0:64, 0:local_size])
-            for tx in T.thread_binding(64, "threadIdx.x"):
-                for local_id in range(local_size):
-                    C[tx, local_id] = T.Cast(dtype, 0)
-
-    return desc, impl
+    registers = tile((64, local_size), dtype, "warp")
+    return on_one("desc", zeros("C_warp", (64, local_size), T.Cast(dtype, 0)), registers), on_one(
+        "impl", fill, registers
+    )
 
 
 def get_mfma_load_intrin(k_dim: int, dtype: str, scope: str = "shared", is_b: bool = False) -> tuple[Any, Any]:
     """A factor from shared memory into the registers of a wave."""
-    (rows, columns), layout, back = _operand(k_dim, is_b)
-    local_size = rows * columns // 64
+    shape, layout, back = _operand(k_dim, is_b)
+    local_size = shape[0] * shape[1] // 64
 
-    @T.prim_func
-    def desc(reg_handle: T.handle, memory_handle: T.handle) -> None:
-        memory = T.match_buffer(memory_handle, (rows, columns), dtype, offset_factor=1, scope=scope)
-        reg = T.match_buffer(reg_handle, (64, local_size), dtype, offset_factor=1, scope="warp")
-        with T.block("root"):
-            T.reads(memory[0:rows, 0:columns])
-            T.writes(reg[0:64, 0:local_size])
-            for ax0, ax1 in T.grid(rows, columns):
-                with T.block("memory_reg"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    T.reads(memory[v0, v1])
-                    T.writes(reg[layout(v0, v1)[0], layout(v0, v1)[1]])
-                    reg[layout(v0, v1)[0], layout(v0, v1)[1]] = memory[v0, v1]
+    @T.macro
+    def load(memory: Any, reg: Any) -> None:
+        for tx in T.thread_binding(64, "threadIdx.x"):
+            for local_id in range(local_size):
+                reg[tx, local_id] = memory[*back(tx, local_id)]
 
-    @T.prim_func
-    def impl(reg_handle: T.handle, memory_handle: T.handle) -> None:
-        s1, s0 = T.int32(), T.int32()
-        memory = T.match_buffer(
-            memory_handle, (rows, columns), dtype, align=64, offset_factor=1, scope=scope, strides=[s1, s0]
-        )
-        reg = T.match_buffer(reg_handle, (64, local_size), dtype, align=64, offset_factor=1, scope="warp")
-        with T.block("root"):
-            T.reads(memory[0:rows, 0:columns])
-            T.writes(reg[0:64, 0:local_size])
-            for tx in T.thread_binding(64, "threadIdx.x"):
-                for local_id in range(local_size):
-                    reg[tx, local_id] = memory[back(tx, local_id)[0], back(tx, local_id)[1]]
+    def tiles(align: int) -> tuple[Any, Any]:
+        return tile((64, local_size), dtype, "warp", align=align), tile(shape, dtype, scope, align=align)
 
-    return desc, impl
+    copy = copy_of_tile("memory_reg", shape, target_at=layout)
+    registers, memory = tiles(64)
+    return on_two("desc", copy, *tiles(0), backwards=True), on_two(
+        "impl", load, registers, strided(memory), backwards=True
+    )
 
 
 def _mfma(k_dim: int, in_dtype: str, out_dtype: str, a: Any, b: Any, c: Any) -> Any:
@@ -172,12 +145,11 @@ def get_mfma_intrin(
     k_dim: int, in_dtype: str = "float32", out_dtype: str = "float32", b_transposed: bool = False
 ) -> tuple[Any, Any]:
     """Tiles in registers: C plus the product of A and B."""
-    (_, _), layout_a, _ = _operand(k_dim, False)
-    (_, _), layout_b, _ = _operand(k_dim, True)
+    layout_a, layout_b = (_operand(k_dim, is_b)[1] for is_b in (False, True))
     local_size = k_dim * 16 // 64
 
     at = layout_a, oriented(layout_b, b_transposed), shared_16x16_to_local_64x4_layout_C
-    product = product_of_tiles(k_dim, at, (in_dtype, in_dtype, out_dtype))
+    product = product_of_tiles("C", (16, 16, k_dim), at, (in_dtype, in_dtype, out_dtype))
 
     def registers(buffer: Any, tx: Any, count: int) -> Any:
         return buffer[tx, 0] if count == 1 else buffer[tx, T.ramp(0, 1, count)]
@@ -194,20 +166,9 @@ def get_mfma_intrin(
                 registers(C, tx, 4),
             )
 
-    def program(name: str, body: Any) -> Any:
-        @T.prim_func
-        def multiply(a: T.handle, b: T.handle, c: T.handle) -> None:
-            A = T.match_buffer(a, (64, local_size), in_dtype, offset_factor=1, scope="warp")
-            B = T.match_buffer(b, (64, local_size), in_dtype, offset_factor=1, scope="warp")
-            C = T.match_buffer(c, (64, 4), out_dtype, offset_factor=1, scope="warp")
-            with T.block("root"):
-                T.reads(C[0:64, 0:4], A[0:64, 0:local_size], B[0:64, 0:local_size])
-                T.writes(C[0:64, 0:4])
-                body(A, B, C)
-
-        return multiply.with_attr("global_symbol", name)
-
-    return program("desc", product), program("impl", by_mfma)
+    factor = tile((64, local_size), in_dtype, "warp")
+    tiles = factor, factor, tile((64, 4), out_dtype, "warp")
+    return on_three("desc", product, *tiles), on_three("impl", by_mfma, *tiles)
 
 
 def get_mfma_store_intrin(
@@ -216,65 +177,32 @@ def get_mfma_store_intrin(
     """Registers into memory."""
     if not use_mma_store_intrinic:
         raise ValueError("results are stored register by register only (use_mma_store_intrinic=True)")
-    layout, back = shared_16x16_to_local_64x4_layout_C, thread_id_shared_access_64x4_to_16x16_layout_C
+    back = thread_id_shared_access_64x4_to_16x16_layout_C
 
-    @T.prim_func
-    def desc(a: T.handle, c: T.handle) -> None:
-        C_warp = T.match_buffer(a, (64, local_size), dtype, offset_factor=1, scope="warp")
-        C = T.match_buffer(c, (16, 16), dtype, offset_factor=1, scope=scope)
-        with T.block("root"):
-            T.reads(C_warp[0:64, 0:local_size])
-            T.writes(C[0:16, 0:16])
-            for i0, i1 in T.grid(16, 16):
-                with T.block("C_warp"):
-                    v0, v1 = T.axis.remap("SS", [i0, i1])
-                    T.reads(C_warp[layout(v0, v1)[0], layout(v0, v1)[1]])
-                    T.writes(C[v0, v1])
-                    C[v0, v1] = C_warp[layout(v0, v1)[0], layout(v0, v1)[1]]
+    @T.macro
+    def store(C_warp: Any, C: Any) -> None:
+        for tx in T.thread_binding(64, "threadIdx.x"):
+            for local_id in range(local_size):
+                C[*back(tx, local_id)] = C_warp[tx, local_id]
 
-    @T.prim_func
-    def impl(a: T.handle, c: T.handle) -> None:
-        s1, s0 = T.int32(), T.int32()
-        C_warp = T.match_buffer(a, (64, local_size), dtype, offset_factor=1, scope="warp")
-        C = T.match_buffer(c, (16, 16), dtype, offset_factor=1, scope=scope, strides=[s1, s0])
-        with T.block("root"):
-            T.reads(C_warp[0:64, 0:local_size])
-            T.writes(C[0:16, 0:16])
-            for tx in T.thread_binding(64, "threadIdx.x"):
-                for local_id in range(local_size):
-                    C[back(tx, local_id)[0], back(tx, local_id)[1]] = C_warp[tx, local_id]
-
-    return desc, impl
+    registers, memory = tile((64, local_size), dtype, "warp"), tile((16, 16), dtype, scope)
+    copy = copy_of_tile("C_warp", (16, 16), shared_16x16_to_local_64x4_layout_C)
+    return on_two("desc", copy, registers, memory), on_two("impl", store, registers, strided(memory))
 
 
-def _add(variable: str, name: str, pair: tuple[Any, Any]) -> None:
-    register_at_import(name, *pair)
-    globals()[f"{variable}_INTRIN"] = name
-    __all__.append(f"{variable}_INTRIN")
+_add = partial(add_named, globals())
 
 
 def _register() -> None:
     """Every kind of tile, under TVM's names."""
     for dtype, short in (("float32", "f32"), ("int32", "i32")):
         _add(f"ROCM_MFMA_fill_16x16_{short}", f"ROCM_mfma_fill_16x16_{short}", get_mma_fill_intrin(dtype, 4))
-    for dtype in ("int8", "float16"):
-        short = _SHORT[dtype]
-        _add(
-            f"ROCM_MFMA_LOAD_16x16_A_SHARED_{short}",
-            f"rocm_mfma_load_16x16_a_shared_{short}",
-            get_mfma_load_intrin(16, dtype),
-        )
-        _add(
-            f"ROCM_MFMA_LOAD_16x16_B_SHARED_{short}",
-            f"rocm_mfma_load_b_16x16_shared_{short}",
-            get_mfma_load_intrin(16, dtype, is_b=True),
-        )
-    for operand in "AB":
-        _add(
-            f"ROCM_MFMA_LOAD_16x4_{operand}_SHARED_f32",
-            "rocm_mfma_load_b_16x4_shared_f32" if operand == "B" else "rocm_mfma_load_16x4_a_shared_f32",
-            get_mfma_load_intrin(4, "float32", is_b=operand == "B"),
-        )
+    for k_dim, dtype in ((16, "int8"), (16, "float16"), (4, "float32")):
+        for operand in "AB":
+            short = _SHORT[dtype]
+            kind = f"b_16x{k_dim}" if operand == "B" else f"16x{k_dim}_a"
+            pair = get_mfma_load_intrin(k_dim, dtype, is_b=operand == "B")
+            _add(f"ROCM_MFMA_LOAD_16x{k_dim}_{operand}_SHARED_{short}", f"rocm_mfma_load_{kind}_shared_{short}", pair)
     for k_dim, dtype, out in ((4, "float32", "float32"), (16, "float16", "float32"), (16, "int8", "int32")):
         short = f"{_SHORT[dtype] * 2}{_SHORT[out]}"
         _add(f"ROCM_MFMA_{short}", f"rocm_mfma_{short}", get_mfma_intrin(k_dim, dtype, out))

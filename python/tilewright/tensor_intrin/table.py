@@ -9,7 +9,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.errors import ArgumentError
 
-__all__ = ["TensorIntrin", "register_at_import"]
+__all__ = ["TensorIntrin", "add_named", "all_known", "register_at_import"]
 
 
 @dataclass(frozen=True)
@@ -91,3 +91,23 @@ def register_at_import(
         known = TensorIntrin.get(name, allow_missing=True) if error.code == "tensor-intrin/name" else None
         if known is None or not all(map(_core.structural_equal, (known.desc, known.impl), (desc, impl))):
             raise
+
+
+def add_named(
+    module: dict[str, Any],
+    variable: str,
+    name: str,
+    pair: tuple[_core.PrimFunc, _core.PrimFunc],
+    ending: str = "_INTRIN",
+) -> None:
+    """Add an intrinsic, and its name as a public variable of the module that defines it."""
+    register_at_import(name, *pair)
+    module[variable + ending] = name
+    module["__all__"].append(variable + ending)
+
+
+def all_known(group: dict[str, str]) -> dict[str, str]:
+    """Return the names of the intrinsics of one product; an ArgumentError names one that is not registered."""
+    for name in group.values():
+        TensorIntrin.get(name)
+    return group

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.script import tir as T
+from tilewright.tensor_intrin.programs import on_three, tile
 
 __all__ = ["dot_of_rows", "on_rows", "word", "words"]
 
@@ -56,16 +57,6 @@ def on_rows(rows: int, dtypes: tuple[str, str, str], compute: Any, columns: int 
 
 
 def _program(name: str, body: Any, rows: int, dtypes: tuple[str, str, str], columns: int, scope_b: str) -> Any:
-    dtype_a, dtype_b, dtype_c = dtypes
-
-    @T.prim_func
-    def program(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (columns,), dtype_a, offset_factor=1)
-        B = T.match_buffer(b, (rows, columns), dtype_b, offset_factor=1, scope=scope_b)
-        C = T.match_buffer(c, (rows,), dtype_c, offset_factor=1)
-        with T.block("root"):
-            T.reads(C[0:rows], A[0:columns], B[0:rows, 0:columns])
-            T.writes(C[0:rows])
-            body(A, B, C)
-
-    return program.with_attr("global_symbol", name)
+    shapes = (columns,), (rows, columns), (rows,)
+    scopes = "global", scope_b, "global"
+    return on_three(name, body, *map(tile, shapes, dtypes, scopes))

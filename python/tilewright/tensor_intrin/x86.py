@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.script import tir as T
+from tilewright.tensor_intrin.programs import on_three, tile
 from tilewright.tensor_intrin.table import register_at_import
 from tilewright.tensor_intrin.words import dot_of_rows, on_rows, word, words
 
@@ -90,22 +91,15 @@ def _in_one(step: Any, dtype: str = "uint8") -> Any:
 
 
 def _in_halves(step: Any, dtype: str = "uint8") -> Any:
-    @T.prim_func
-    def dot(
-        A: T.Buffer((4,), dtype, offset_factor=1),
-        B: T.Buffer((16, 4), "int8", offset_factor=1),
-        C: T.Buffer((16,), "int32", offset_factor=1),
-    ) -> None:
-        with T.block("root"):
-            T.reads(C[0:16], A[0:4], B[0:16, 0:4])
-            T.writes(C[0:16])
-            a = word(A)
-            low = words(B, 0, 8)
-            high = words(B, 8, 8)
-            C[0:8] = step(256, C[0:8], a, low)
-            C[8:16] = step(256, C[8:16], a, high)
+    @T.macro
+    def dot(A: Any, B: Any, C: Any) -> None:
+        a = word(A)
+        low = words(B, 0, 8)
+        high = words(B, 8, 8)
+        C[0:8] = step(256, C[0:8], a, low)
+        C[8:16] = step(256, C[8:16], a, high)
 
-    return dot
+    return on_three("dot", dot, tile((4,), dtype), tile((16, 4), "int8"), tile((16,), "int32"))
 
 
 dot_product_16x4_u8i8i32_vnni = _in_one(_in_groups)
@@ -130,19 +124,7 @@ def _by_fma(A: Any, B: Any, C: Any) -> None:
 
 def _on_tile(name: str, body: Any) -> Any:
     """One step of a product on a tile of six rows and sixteen columns, which fits into registers."""
-
-    @T.prim_func
-    def step(
-        A: T.Buffer((6, 1), "float32", offset_factor=1),
-        B: T.Buffer((1, 16), "float32", offset_factor=1),
-        C: T.Buffer((6, 16), "float32", offset_factor=1),
-    ) -> None:
-        with T.block("root"):
-            T.reads(C[0:6, 0:16], A[0:6, 0:1], B[0:1, 0:16])
-            T.writes(C[0:6, 0:16])
-            body(A, B, C)
-
-    return step.with_attr("global_symbol", name)
+    return on_three(name, body, *(tile(shape, "float32") for shape in ((6, 1), (1, 16), (6, 16))))
 
 
 gemm_6x16_f32_desc = _on_tile("gemm_6x16_f32_desc", _products)
