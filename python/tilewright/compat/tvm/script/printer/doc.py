@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum, unique
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self, dataclass_transform
+
+
+@dataclass_transform(eq_default=False)
+def _fields(cls: type[Any]) -> Any:
+    """Decorator: the constructor takes the fields; documents are compared by identity."""
+    return dataclass(eq=False, repr=False)(cls)
 
 
 class Doc:
     """A part of a program; `source_paths` are the places of the object that it stands for."""
 
-    def __init__(self) -> None:
-        self.source_paths: Sequence[Any] = []
+    source_paths: Sequence[Any]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Return a document that stands for no object yet."""
+        made = super().__new__(cls)
+        made.source_paths = []
+        return made
+
+    def __post_init__(self) -> None:
+        """Keep sequences as lists of its own."""
+        for name, value in vars(self).items():
+            if isinstance(value, Iterable) and not isinstance(value, str | Doc):
+                setattr(self, name, list(value))
 
 
 class ExprDoc(Doc):
@@ -36,24 +54,23 @@ class ExprDoc(Doc):
 class StmtDoc(Doc):
     """A statement, with a comment."""
 
+    comment: str | None = None
+
     def __init__(self, comment: str | None = None) -> None:
-        super().__init__()
         self.comment = comment
 
 
+@_fields
 class StmtBlockDoc(Doc):
     """Statements after one another."""
 
-    def __init__(self, stmts: Sequence[StmtDoc]) -> None:
-        super().__init__()
-        self.stmts = list(stmts)
+    stmts: Sequence[StmtDoc]
 
 
 class LiteralDoc(ExprDoc):
     """None, a string, or a number."""
 
     def __init__(self, value: str | float | bool | int | None, path: Any = None) -> None:
-        super().__init__()
         if value is not None and not isinstance(value, (str, float, bool, int)):
             raise TypeError(f"Unsupported type {type(value)} for LiteralDoc")
         self.value = value
@@ -61,35 +78,33 @@ class LiteralDoc(ExprDoc):
             self.source_paths = [path]
 
 
+@_fields
 class IdDoc(ExprDoc):
     """A name."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
+    name: str
 
 
+@_fields
 class AttrAccessDoc(ExprDoc):
     """value.name"""
 
-    def __init__(self, value: ExprDoc, name: str) -> None:
-        super().__init__()
-        self.value, self.name = value, name
+    value: ExprDoc
+    name: str
 
 
+@_fields
 class IndexDoc(ExprDoc):
     """value[indices]"""
 
-    def __init__(self, value: ExprDoc, indices: Sequence[ExprDoc]) -> None:
-        super().__init__()
-        self.value, self.indices = value, list(indices)
+    value: ExprDoc
+    indices: Sequence[ExprDoc]
 
 
 class CallDoc(ExprDoc):
     """callee(args, key=value)"""
 
     def __init__(self, callee: ExprDoc, *args: ExprDoc, **kwargs: ExprDoc) -> None:
-        super().__init__()
         self.callee, self.args = callee, list(args)
         self.kwargs_keys, self.kwargs_values = list(kwargs), list(kwargs.values())
 
@@ -132,146 +147,148 @@ class OperationKind(IntEnum):
     _SpecialEnd = 29
 
 
+@_fields
 class OperationDoc(ExprDoc):
     """An operator and its operands; of IfThenElse: condition, value, other value."""
 
-    def __init__(self, kind: OperationKind, operands: Sequence[ExprDoc]) -> None:
-        super().__init__()
-        self.kind, self.operands = kind, list(operands)
+    kind: OperationKind
+    operands: Sequence[ExprDoc]
 
 
+@_fields
 class LambdaDoc(ExprDoc):
     """lambda args: body"""
 
-    def __init__(self, args: Sequence[IdDoc], body: ExprDoc) -> None:
-        super().__init__()
-        self.args, self.body = list(args), body
+    args: Sequence[IdDoc]
+    body: ExprDoc
 
 
+@_fields
 class TupleDoc(ExprDoc):
     """(elements)"""
 
-    def __init__(self, elements: Sequence[ExprDoc]) -> None:
-        super().__init__()
-        self.elements = list(elements)
+    elements: Sequence[ExprDoc]
 
 
+@_fields
 class ListDoc(ExprDoc):
     """[elements]"""
 
-    def __init__(self, elements: Sequence[ExprDoc]) -> None:
-        super().__init__()
-        self.elements = list(elements)
+    elements: Sequence[ExprDoc]
 
 
 class DictDoc(ExprDoc):
     """{key: value}"""
 
     def __init__(self, content: dict[ExprDoc, ExprDoc]) -> None:
-        super().__init__()
         self.keys, self.values = list(content), list(content.values())
 
 
+@_fields
 class SliceDoc(ExprDoc):
     """start:stop:step, in an index."""
 
-    def __init__(self, start: ExprDoc | None = None, stop: ExprDoc | None = None, step: ExprDoc | None = None) -> None:
-        super().__init__()
-        self.start, self.stop, self.step = start, stop, step
+    start: ExprDoc | None = None
+    stop: ExprDoc | None = None
+    step: ExprDoc | None = None
 
 
+@_fields
 class AssignDoc(StmtDoc):
     """lhs: annotation = rhs"""
 
-    def __init__(self, lhs: ExprDoc, rhs: ExprDoc | None, annotation: ExprDoc | None = None) -> None:
-        super().__init__()
-        if rhs is None and annotation is None:
+    lhs: ExprDoc
+    rhs: ExprDoc | None
+    annotation: ExprDoc | None = None
+
+    def __post_init__(self) -> None:
+        if self.rhs is None and self.annotation is None:
             raise ValueError("At least one of rhs and annotation needs to be non-null for AssignDoc.")
-        if annotation is not None and not isinstance(lhs, IdDoc):
+        if self.annotation is not None and not isinstance(self.lhs, IdDoc):
             raise ValueError("annotation can only be nonnull if lhs is an identifier.")
-        self.lhs, self.rhs, self.annotation = lhs, rhs, annotation
+        super().__post_init__()
 
 
+@_fields
 class IfDoc(StmtDoc):
     """if predicate: then_branch, else: else_branch"""
 
-    def __init__(self, predicate: ExprDoc, then_branch: Sequence[StmtDoc], else_branch: Sequence[StmtDoc]) -> None:
-        super().__init__()
-        if not then_branch and not else_branch:
+    predicate: ExprDoc
+    then_branch: Sequence[StmtDoc]
+    else_branch: Sequence[StmtDoc]
+
+    def __post_init__(self) -> None:
+        if not self.then_branch and not self.else_branch:
             raise ValueError("At least one of the then branch or else branch needs to be non-empty.")
-        self.predicate, self.then_branch, self.else_branch = predicate, list(then_branch), list(else_branch)
+        super().__post_init__()
 
 
+@_fields
 class WhileDoc(StmtDoc):
     """while predicate: body"""
 
-    def __init__(self, predicate: ExprDoc, body: Sequence[StmtDoc]) -> None:
-        super().__init__()
-        self.predicate, self.body = predicate, list(body)
+    predicate: ExprDoc
+    body: Sequence[StmtDoc]
 
 
+@_fields
 class ForDoc(StmtDoc):
     """for lhs in rhs: body"""
 
-    def __init__(self, lhs: ExprDoc, rhs: ExprDoc, body: Sequence[StmtDoc]) -> None:
-        super().__init__()
-        self.lhs, self.rhs, self.body = lhs, rhs, list(body)
+    lhs: ExprDoc
+    rhs: ExprDoc
+    body: Sequence[StmtDoc]
 
 
+@_fields
 class ScopeDoc(StmtDoc):
     """with rhs as lhs: body"""
 
-    def __init__(self, lhs: ExprDoc | None, rhs: ExprDoc, body: Sequence[StmtDoc]) -> None:
-        super().__init__()
-        self.lhs, self.rhs, self.body = lhs, rhs, list(body)
+    lhs: ExprDoc | None
+    rhs: ExprDoc
+    body: Sequence[StmtDoc]
 
 
+@_fields
 class ExprStmtDoc(StmtDoc):
     """An expression on a line of its own."""
 
-    def __init__(self, expr: ExprDoc) -> None:
-        super().__init__()
-        self.expr = expr
+    expr: ExprDoc
 
 
+@_fields
 class AssertDoc(StmtDoc):
     """assert test, msg"""
 
-    def __init__(self, test: ExprDoc, msg: ExprDoc | None = None) -> None:
-        super().__init__()
-        self.test, self.msg = test, msg
+    test: ExprDoc
+    msg: ExprDoc | None = None
 
 
+@_fields
 class ReturnDoc(StmtDoc):
     """return value"""
 
-    def __init__(self, value: ExprDoc) -> None:
-        super().__init__()
-        self.value = value
+    value: ExprDoc
 
 
+@_fields
 class FunctionDoc(StmtDoc):
     """def name(args) -> return_type: body"""
 
-    def __init__(
-        self,
-        name: IdDoc,
-        args: Sequence[AssignDoc],
-        decorators: Sequence[ExprDoc],
-        return_type: ExprDoc | None,
-        body: Sequence[StmtDoc],
-    ) -> None:
-        super().__init__()
-        self.name, self.args, self.decorators = name, list(args), list(decorators)
-        self.return_type, self.body = return_type, list(body)
+    name: IdDoc
+    args: Sequence[AssignDoc]
+    decorators: Sequence[ExprDoc]
+    return_type: ExprDoc | None
+    body: Sequence[StmtDoc]
 
 
+@_fields
 class ClassDoc(StmtDoc):
     """class name: body"""
 
-    def __init__(self, name: IdDoc, decorators: Sequence[ExprDoc], body: Sequence[StmtDoc]) -> None:
-        super().__init__()
-        self.name, self.decorators, self.body = name, list(decorators), list(body)
+    name: IdDoc
+    decorators: Sequence[ExprDoc]
+    body: Sequence[StmtDoc]
 
 
 class CommentDoc(StmtDoc):

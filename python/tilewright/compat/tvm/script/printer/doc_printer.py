@@ -91,10 +91,16 @@ class _Printer:
         self.unmarked.append((len(self.text), len(self.text) + len(text)))
         self.text += text
 
-    def joined(self, parts: Sequence[Doc]) -> None:
-        for number, part in enumerate(parts):
-            self.text += ", " if number else ""
-            self.print(part)
+    def write(self, *parts: str | Doc | Sequence[Doc]) -> None:
+        """Write text, documents, and documents with commas between them."""
+        for part in parts:
+            if isinstance(part, str):
+                self.text += part
+            elif isinstance(part, Doc):
+                self.print(part)
+            else:
+                for number, each in enumerate(part):
+                    self.write(", " if number else "", each)
 
     def within(self, expr: ExprDoc, least: int) -> None:
         """In parentheses if it binds less than that."""
@@ -153,8 +159,7 @@ class _Printer:
 
     def decorators(self, decorators: Sequence[ExprDoc]) -> None:
         for decorator in decorators:
-            self.text += "@"
-            self.print(decorator)
+            self.write("@", decorator)
             self.line()
 
 
@@ -190,18 +195,14 @@ def _attr(out: _Printer, doc: docs.AttrAccessDoc) -> None:
 
 def _index(out: _Printer, doc: docs.IndexDoc) -> None:
     out.within(doc.value, _ATOM)
-    out.text += "["
-    out.joined(doc.indices)
-    out.text += "]" if doc.indices else "()]"
+    out.write("[", doc.indices, "]" if doc.indices else "()]")
 
 
 def _call(out: _Printer, doc: docs.CallDoc) -> None:
     out.within(doc.callee, _ATOM)
-    out.text += "("
-    out.joined(doc.args)
+    out.write("(", doc.args)
     for number, (key, value) in enumerate(zip(doc.kwargs_keys, doc.kwargs_values, strict=True), len(doc.args)):
-        out.text += f"{', ' if number else ''}{key}="
-        out.print(value)
+        out.write(f"{', ' if number else ''}{key}=", value)
     out.text += ")"
 
 
@@ -233,31 +234,21 @@ def _operation(out: _Printer, doc: docs.OperationDoc) -> None:
 
 
 def _lambda(out: _Printer, doc: docs.LambdaDoc) -> None:
-    out.text += "lambda "
-    out.joined(doc.args)
-    out.text += ": "
-    out.print(doc.body)
+    out.write("lambda ", doc.args, ": ", doc.body)
 
 
 def _list(out: _Printer, doc: docs.ListDoc) -> None:
-    out.text += "["
-    out.joined(doc.elements)
-    out.text += "]"
+    out.write("[", doc.elements, "]")
 
 
 def _tuple(out: _Printer, doc: docs.TupleDoc) -> None:
-    out.text += "("
-    out.joined(doc.elements)
-    out.text += ",)" if len(doc.elements) == 1 else ")"
+    out.write("(", doc.elements, ",)" if len(doc.elements) == 1 else ")")
 
 
 def _dict(out: _Printer, doc: docs.DictDoc) -> None:
     out.text += "{"
     for number, (key, value) in enumerate(zip(doc.keys, doc.values, strict=True)):
-        out.text += ", " if number else ""
-        out.print(key)
-        out.text += ": "
-        out.print(value)
+        out.write(", " if number else "", key, ": ", value)
     out.text += "}"
 
 
@@ -268,8 +259,7 @@ def _slice(out: _Printer, doc: docs.SliceDoc) -> None:
     if doc.stop is not None:
         out.print(doc.stop)
     if doc.step is not None:
-        out.text += ":"
-        out.print(doc.step)
+        out.write(":", doc.step)
 
 
 def _stmts(out: _Printer, doc: docs.StmtBlockDoc) -> None:
@@ -280,27 +270,18 @@ def _stmts(out: _Printer, doc: docs.StmtBlockDoc) -> None:
 
 
 def _assign(out: _Printer, doc: docs.AssignDoc) -> None:
-    if isinstance(doc.lhs, docs.TupleDoc):
-        out.joined(doc.lhs.elements)
-    else:
-        out.print(doc.lhs)
+    out.write(doc.lhs.elements if isinstance(doc.lhs, docs.TupleDoc) else doc.lhs)
     if doc.annotation is not None:
-        out.text += ": "
-        out.print(doc.annotation)
+        out.write(": ", doc.annotation)
     if doc.rhs is not None:
-        out.text += " = "
-        if isinstance(doc.rhs, docs.TupleDoc) and len(doc.rhs.elements) > 1:
-            out.joined(doc.rhs.elements)
-        else:
-            out.print(doc.rhs)
+        rhs = doc.rhs
+        out.write(" = ", rhs.elements if isinstance(rhs, docs.TupleDoc) and len(rhs.elements) > 1 else rhs)
     out.comment_behind(doc)
 
 
 def _if(out: _Printer, doc: docs.IfDoc) -> None:
     out.comment_before(doc)
-    out.text += "if "
-    out.print(doc.predicate)
-    out.text += ":"
+    out.write("if ", doc.predicate, ":")
     out.block(doc.then_branch)
     if doc.else_branch:
         out.line("else:")
@@ -309,9 +290,7 @@ def _if(out: _Printer, doc: docs.IfDoc) -> None:
 
 def _while(out: _Printer, doc: docs.WhileDoc) -> None:
     out.comment_before(doc)
-    out.text += "while "
-    out.print(doc.predicate)
-    out.text += ":"
+    out.write("while ", doc.predicate, ":")
     out.block(doc.body)
 
 
@@ -319,23 +298,18 @@ def _for(out: _Printer, doc: docs.ForDoc) -> None:
     out.comment_before(doc)
     out.text += "for "
     if isinstance(doc.lhs, docs.TupleDoc):
-        out.joined(doc.lhs.elements)
-        out.text += "," if len(doc.lhs.elements) == 1 else ""
+        out.write(doc.lhs.elements, "," if len(doc.lhs.elements) == 1 else "")
     else:
         out.print(doc.lhs)
-    out.text += " in "
-    out.print(doc.rhs)
-    out.text += ":"
+    out.write(" in ", doc.rhs, ":")
     out.block(doc.body)
 
 
 def _scope(out: _Printer, doc: docs.ScopeDoc) -> None:
     out.comment_before(doc)
-    out.text += "with "
-    out.print(doc.rhs)
+    out.write("with ", doc.rhs)
     if doc.lhs is not None:
-        out.text += " as "
-        out.print(doc.lhs)
+        out.write(" as ", doc.lhs)
     out.text += ":"
     out.block(doc.body)
 
@@ -346,17 +320,14 @@ def _expr_stmt(out: _Printer, doc: docs.ExprStmtDoc) -> None:
 
 
 def _assert(out: _Printer, doc: docs.AssertDoc) -> None:
-    out.text += "assert "
-    out.print(doc.test)
+    out.write("assert ", doc.test)
     if doc.msg is not None:
-        out.text += ", "
-        out.print(doc.msg)
+        out.write(", ", doc.msg)
     out.comment_behind(doc)
 
 
 def _return(out: _Printer, doc: docs.ReturnDoc) -> None:
-    out.text += "return "
-    out.print(doc.value)
+    out.write("return ", doc.value)
     out.comment_behind(doc)
 
 
@@ -364,14 +335,9 @@ def _function(out: _Printer, doc: docs.FunctionDoc) -> None:
     if any(arg.comment is not None for arg in doc.args):
         raise ValueError("Function arg cannot have comment attached to them.")
     out.decorators(doc.decorators)
-    out.text += "def "
-    out.print(doc.name)
-    out.text += "("
-    out.joined(doc.args)
-    out.text += ")"
+    out.write("def ", doc.name, "(", doc.args, ")")
     if doc.return_type is not None:
-        out.text += " -> "
-        out.print(doc.return_type)
+        out.write(" -> ", doc.return_type)
     out.text += ":"
     out.comment_inside(doc)
     out.block(doc.body)
@@ -380,9 +346,7 @@ def _function(out: _Printer, doc: docs.FunctionDoc) -> None:
 
 def _class(out: _Printer, doc: docs.ClassDoc) -> None:
     out.decorators(doc.decorators)
-    out.text += "class "
-    out.print(doc.name)
-    out.text += ":"
+    out.write("class ", doc.name, ":")
     out.comment_inside(doc)
     out.block(doc.body)
 
