@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+from tilewright import _core
 from tilewright.support.other_names import Loader
 
 PACKAGE = "tilewright.compat.tvm"
@@ -233,6 +234,11 @@ class Renamed(type):
 
     def __getattr__(cls, name: str) -> Any:
         return getattr(cls.node, name)
+
+
+def as_expr(value: Any, dtype: str | None = None) -> Any:
+    """Return an expression, a number as a constant of this type."""
+    return value if isinstance(value, _core.Expr) else _core.const(value, dtype)
 
 
 def no_span(span: Any) -> None:

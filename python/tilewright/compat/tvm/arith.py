@@ -5,12 +5,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright import _core
 from tilewright import arith as native
 from tilewright._core import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr
 from tilewright.arith import normalize_iter_map_to_expr
+from tilewright.compat.tvm.alias import as_expr
 from tilewright.errors import ArgumentError
 from tilewright.support.nodes import nodes_of
 
@@ -90,26 +92,26 @@ class Extension(enum.Flag):
     ComparisonOfProductAndSum = 8
 
 
+@dataclass(eq=False)
 class ConstIntBound:
     """The integers from min_value to max_value; an end that is not known is POS_INF or NEG_INF."""
 
     POS_INF = (1 << 63) - 1
     NEG_INF = -POS_INF
 
-    def __init__(self, min_value: int, max_value: int) -> None:
-        self.min_value = min_value
-        self.max_value = max_value
+    min_value: int
+    max_value: int
 
     def __repr__(self) -> str:
         return f"ConstIntBound({self.min_value}, {self.max_value})"
 
 
+@dataclass(eq=False)
 class ModularSet:
     """The integers base + k * coeff."""
 
-    def __init__(self, coeff: int, base: int) -> None:
-        self.coeff = coeff
-        self.base = base
+    coeff: int
+    base: int
 
     def __repr__(self) -> str:
         return f"ModularSet({self.coeff}, {self.base})"
@@ -152,8 +154,7 @@ class IntervalSet(IntSet):
     """The integers from min_value to max_value, expressions or neg_inf() and pos_inf()."""
 
     def __init__(self, min_value: Any, max_value: Any) -> None:
-        self.min_value = min_value if isinstance(min_value, _core.Expr) else _core.const(min_value)
-        self.max_value = max_value if isinstance(max_value, _core.Expr) else _core.const(max_value)
+        self.min_value, self.max_value = as_expr(min_value), as_expr(max_value)
 
     def is_nothing(self) -> bool:
         """Whether it has no member."""
@@ -183,10 +184,6 @@ def _to_native(domain: Any) -> Any:
 
 def _domains(domains: Mapping[Any, Any] | None) -> dict[Any, Any]:
     return {var: _to_native(domain) for var, domain in (domains or {}).items()}
-
-
-def _expr(value: Any) -> Any:
-    return value if isinstance(value, _core.Expr) else _core.const(value)
 
 
 def _is_open(bound: ConstIntBound) -> bool:
@@ -258,9 +255,9 @@ class Analyzer:
 
     def const_int_bound(self, expr: Any) -> ConstIntBound:
         """An interval that holds every value of the expression."""
-        found = self._native.const_int_bound(_expr(expr))
+        found = self._native.const_int_bound(as_expr(expr))
         if any(kind == "bound" and _is_open(fact) for kind, _, fact in self._facts):
-            found = self._without_overflow(_expr(expr))
+            found = self._without_overflow(as_expr(expr))
         return ConstIntBound(_end_of(found.min_value), _end_of(found.max_value))
 
     def _without_overflow(self, expr: Any) -> Any:
@@ -288,12 +285,12 @@ class Analyzer:
 
     def modular_set(self, expr: Any) -> ModularSet:
         """A residue class that holds every value of the expression."""
-        found = self._native.modular_set(_expr(expr))
+        found = self._native.modular_set(as_expr(expr))
         return ModularSet(found.coeff, found.base)
 
     def simplify(self, expr: Any, steps: int = 2) -> Any:
         """Return an equal expression in a simpler form; Tilewright's form is reached in one step."""
-        return self._native.simplify(_expr(expr))
+        return self._native.simplify(as_expr(expr))
 
     def rewrite_simplify(self, expr: Any) -> Any:
         """Return an equal expression in Tilewright's one simple form."""
@@ -305,19 +302,19 @@ class Analyzer:
 
     def int_set(self, expr: Any, dom_map: Mapping[Any, Any] | None = None) -> IntervalSet:
         """The values of the expression while the variables of dom_map run over their sets."""
-        return _from_native(self._native.int_set(_expr(expr), _domains(dom_map)))
+        return _from_native(self._native.int_set(as_expr(expr), _domains(dom_map)))
 
     def can_prove(self, expr: Any, strength: ProofStrength = ProofStrength.DEFAULT) -> bool:
         """Whether the condition is proved to hold."""
-        return self._native.can_prove(_expr(expr))
+        return self._native.can_prove(as_expr(expr))
 
     def can_prove_equal(self, lhs: Any, rhs: Any) -> bool:
         """Whether both are proved to have the same value."""
-        return self._native.can_prove_equal(_expr(lhs), _expr(rhs))
+        return self._native.can_prove_equal(as_expr(lhs), as_expr(rhs))
 
     def try_compare(self, lhs: Any, rhs: Any, propagate_inequalities: bool = True) -> CompareResult:
         """How two values compare, as far as that is proved; Tilewright's proofs use all conditions that hold."""
-        left, right = _expr(lhs), _expr(rhs)
+        left, right = as_expr(lhs), as_expr(rhs)
         possible = CompareResult.UNKNOWN.value
         conditions = {
             CompareResult.EQ: _core.NE(left, right),
@@ -349,7 +346,7 @@ class Analyzer:
         Raises:
             tilewright.ArgumentError: it is bound to something else, and `allow_override` is not set.
         """
-        value = expr if isinstance(expr, _core.Range) else _expr(expr)
+        value = expr if isinstance(expr, _core.Range) else as_expr(expr)
         if not allow_override:
             self._check_stated("bind", var, value)
         self._bounds.append(var)
@@ -359,8 +356,8 @@ class Analyzer:
     @contextmanager
     def constraint_scope(self, constraint: Any) -> Iterator[None]:
         """The condition holds inside a with statement."""
-        scope = self._native.constraint_scope(_expr(constraint))
-        self._scopes.append(_expr(constraint))
+        scope = self._native.constraint_scope(as_expr(constraint))
+        self._scopes.append(as_expr(constraint))
         before = self._native
         scope.__enter__()
         try:
@@ -427,7 +424,7 @@ def _boxes(found: Any) -> list[IntervalSet] | None:
 
 
 def _condition(predicate: Any) -> Any:
-    return None if predicate is None or predicate is True else _expr(predicate)
+    return None if predicate is None or predicate is True else as_expr(predicate)
 
 
 def estimate_region_lower_bound(region: Any, var_dom: Mapping[Any, Any], predicate: Any = True) -> Any:
@@ -477,7 +474,7 @@ def _linear(expr: Any, var: Any) -> tuple[Any, Any] | None:
 
 def detect_linear_equation(expr: Any, var_list: Sequence[Any]) -> list[Any]:
     """The coefficients of the variables and the rest; empty where the expression is not linear in them."""
-    analyzer, rest, result = native.Analyzer(), _expr(expr), []
+    analyzer, rest, result = native.Analyzer(), as_expr(expr), []
     for index, var in enumerate(var_list):
         parts = _linear(rest, var)
         if parts is None or _uses(parts[0], list(var_list)[index + 1 :]):
@@ -514,7 +511,7 @@ def detect_clip_bound(expr: Any, var_list: Sequence[Any]) -> list[Any]:
     """
     analyzer = native.Analyzer()
     bounds: list[list[Any]] = [[None, None] for _ in var_list]
-    for part in _conjuncts(_expr(expr)):
+    for part in _conjuncts(as_expr(expr)):
         slacks = _at_least_zero(part)
         if slacks is None:
             return []
@@ -545,7 +542,7 @@ def deduce_bound(var: Any, cond: Any, hint_map: Mapping[Any, Any], relax_map: Ma
         low, high = domain.min_value, domain.max_value
         if not known.same_as(var) and low is not _NEG_INF and high is not _POS_INF:
             analyzer.bind(known, _core.Range(low, high - low + 1))
-    slacks = _at_least_zero(_expr(cond))
+    slacks = _at_least_zero(as_expr(cond))
     if slacks is None:
         return nothing
     low, high = _NEG_INF, _POS_INF
@@ -564,7 +561,7 @@ def deduce_bound(var: Any, cond: Any, hint_map: Mapping[Any, Any], relax_map: Ma
             high = end
         else:
             low = end
-    if isinstance(_expr(cond), _core.EQ) and not analyzer.can_prove_equal(low, high):
+    if isinstance(as_expr(cond), _core.EQ) and not analyzer.can_prove_equal(low, high):
         return nothing
     return IntervalSet(low, high)
 
@@ -681,7 +678,7 @@ def detect_iter_map(
 ) -> Any:
     """Read indices as splits and fusions of the input iterators."""
     return native.detect_iter_map(
-        [_expr(index) for index in indices],
+        [as_expr(index) for index in indices],
         dict(input_iters),
         _condition(predicate),
         _checked(check_level),
@@ -691,7 +688,7 @@ def detect_iter_map(
 
 def normalize_to_iter_sum(index: Any, input_iters: Mapping[Any, Any]) -> Any:
     """The index as a sum of splits of the input iterators and a base."""
-    found = native.detect_iter_map([_expr(index)], dict(input_iters), None, "nocheck")
+    found = native.detect_iter_map([as_expr(index)], dict(input_iters), None, "nocheck")
     if found.errors:
         raise ValueError("; ".join(found.errors))
     return found.indices[0]
@@ -706,21 +703,21 @@ def iter_map_simplify(
 ) -> list[Any]:
     """Simplify indices through their map, where there is one."""
     return native.iter_map_simplify(
-        [_expr(index) for index in indices], dict(input_iters), _condition(predicate), _checked(check_level)
+        [as_expr(index) for index in indices], dict(input_iters), _condition(predicate), _checked(check_level)
     )
 
 
 def inverse_affine_iter_map(iter_map: Any, outputs: Any) -> dict[Any, Any]:
     """Express the input variables of a bijective map by the values of its indices."""
-    return native.inverse_affine_iter_map(list(iter_map), [_expr(output) for output in outputs])
+    return native.inverse_affine_iter_map(list(iter_map), [as_expr(output) for output in outputs])
 
 
+@dataclass(eq=False)
 class DividedIter:
     """One side of a divided index: an expression that runs over [0, extent)."""
 
-    def __init__(self, source: Any, extent: Any) -> None:
-        self.source = source
-        self.extent = extent
+    source: Any
+    extent: Any
 
 
 def subspace_divide(
@@ -733,7 +730,7 @@ def subspace_divide(
 ) -> list[list[DividedIter]]:
     """[outer, inner] of each index, and last the two predicates, as extents; empty where they do not divide."""
     found = native.subspace_divide(
-        [_expr(index) for index in bindings],
+        [as_expr(index) for index in bindings],
         dict(input_iters),
         list(sub_iters),
         _condition(predicate),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tilewright import _core
@@ -48,19 +48,13 @@ def llvm_get_cpu_features(target: Any = None) -> dict[str, str]:
     return dict.fromkeys(_target(target).features, "")
 
 
-def _has_all(features: str | Sequence[str] | Mapping[str, Any], target: Any) -> bool:
-    wanted = [features] if isinstance(features, str) else list(features)
+def llvm_cpu_has_features(cpu_features: str | Sequence[str], target: Any = None) -> bool:
+    """Whether code for the target may use all of these instruction sets."""
+    wanted = [cpu_features] if isinstance(cpu_features, str) else cpu_features
     return set(wanted) <= set(_target(target).features)
 
 
-def llvm_cpu_has_features(cpu_features: str | Sequence[str], target: Any = None) -> bool:
-    """Whether code for the target may use all of these instruction sets."""
-    return _has_all(cpu_features, target)
-
-
-def target_has_features(cpu_features: str | Sequence[str], target: Any = None) -> bool:
-    """Whether code for the target may use all of these instruction sets."""
-    return _has_all(cpu_features, target)
+target_has_features = llvm_cpu_has_features
 
 
 def llvm_get_vector_width(target: Any = None) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright import _core
+from tilewright.compat.tvm.alias import as_expr
 from tilewright.script.tir import intrinsics
 
 __all__ = ["BijectiveLayout", "Layout", "bijective_layout", "layout"]
@@ -82,11 +84,12 @@ class Layout:
         return f"Layout({self.name})"
 
 
+@dataclass(eq=False)
 class BijectiveLayout:
     """How indices and shapes in one layout become those in another one of the same axes."""
 
-    def __init__(self, src_layout: Layout, dst_layout: Layout) -> None:
-        self.src_layout, self.dst_layout = src_layout, dst_layout
+    src_layout: Layout
+    dst_layout: Layout
 
     def forward_index(self, index: Sequence[Any]) -> list[Any]:
         """The index in the second layout."""
@@ -112,10 +115,7 @@ def _whole_axes(source: Layout, values: Sequence[Any]) -> dict[str, Any]:
     """The index along each axis, its inner part included."""
     if len(values) != len(source):
         raise ValueError(f"{source.name} has {len(source)} dimensions, not {len(values)}")
-    given = {
-        letter: value if isinstance(value, _core.Expr) else _core.const(value, "int32")
-        for (letter, _), value in zip(source._axes, values, strict=True)
-    }
+    given = {letter: as_expr(value, "int32") for (letter, _), value in zip(source._axes, values, strict=True)}
     whole = {}
     for letter, value in given.items():
         if letter.isupper():
@@ -144,8 +144,7 @@ def _shape(source: Layout, target: Layout, values: Sequence[Any]) -> list[Any]:
         if size is not None:
             made.append(_core.const(size, "int32"))
             continue
-        extent = values[source.index_of(letter)]
-        extent = extent if isinstance(extent, _core.Expr) else _core.const(extent, "int32")
+        extent = as_expr(values[source.index_of(letter)], "int32")
         inner, factor = source.factor_of(letter), target.factor_of(letter)
         extent = extent if inner < 0 else extent * inner
         made.append(analyzer.simplify(extent if factor < 0 else _core.ceildiv(extent, factor)))

@@ -37,7 +37,7 @@ from tilewright._core import (
     Sub,
 )
 from tilewright._core import Expr as PrimExpr
-from tilewright.compat.tvm.alias import Renamed, no_span
+from tilewright.compat.tvm.alias import Renamed, as_expr, no_span
 from tilewright.script.tir import intrinsics
 
 #: Kinds of expressions, for isinstance().
@@ -96,7 +96,7 @@ __all__ = [
 def _equal(self: Any, other: Any, span: Any = None) -> Any:
     """The condition that both values are the same."""
     no_span(span)
-    return _core.EQ(self, other if isinstance(other, _core.Expr) else _core.const(other, self.dtype))
+    return _core.EQ(self, as_expr(other, self.dtype))
 
 
 setattr(PrimExpr, "equal", _equal)  # noqa: B010

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tilewright import _core
+from tilewright.compat.tvm.alias import as_expr
 from tilewright.compat.tvm.tir.buffer import decl_buffer
 from tilewright.script.tir import intrinsics
 
@@ -18,10 +19,6 @@ _KINDS = {
     "vectorize": _core.ForKind.VECTORIZED,
     "unroll": _core.ForKind.UNROLLED,
 }
-
-
-def _expr(value: Any, dtype: str | None = None) -> Any:
-    return value if isinstance(value, _core.Expr) else _core.const(value, dtype)
 
 
 class BufferVar:
@@ -47,10 +44,10 @@ class BufferVar:
         indices = list(index) if isinstance(index, list | tuple) else [index]
         shape = self._buffer.shape
         if len(indices) == len(shape):
-            return [_expr(i) for i in indices]
+            return [as_expr(i) for i in indices]
         if len(indices) != 1:
             raise IndexError(f"{self._buffer.name} has {len(shape)} dimensions, and is indexed by {len(indices)}")
-        rest, split = _expr(indices[0]), []
+        rest, split = as_expr(indices[0]), []
         for extent in reversed(shape[1:]):
             split.append(_core.floormod(rest, extent))
             rest = _core.floordiv(rest, extent)
@@ -60,7 +57,7 @@ class BufferVar:
         return _core.BufferLoad(self._buffer, self._indices(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        value = _expr(value, None if isinstance(value, _core.Expr) else self._content_type)
+        value = as_expr(value, None if isinstance(value, _core.Expr) else self._content_type)
         element = value.dtype.split("x")[0]
         if element != self._content_type:
             raise ValueError(f"a {value.dtype} is stored to {self._buffer.name}, which holds {self._content_type}")
@@ -100,7 +97,7 @@ class IRBuilder:
             node = _core.StringImm(node)
         if isinstance(value, str):
             value = _core.StringImm(value)
-        self.emit(lambda body: _core.AttrStmt(node, attr_key, _expr(value), body))
+        self.emit(lambda body: _core.AttrStmt(node, attr_key, as_expr(value), body))
 
     def for_range(self, begin: Any, end: Any, name: str = "i", dtype: str | None = None, kind: str = "serial") -> Any:
         """A loop from begin to before end; the with statement gives its variable."""
@@ -113,7 +110,7 @@ class IRBuilder:
             dtypes = {bound.dtype for bound in (begin, end) if isinstance(bound, _core.Expr)}
             dtype = "int64" if "int64" in dtypes else "int32"
         variable: Any = intrinsics.Var(name, dtype)
-        first, last = _expr(begin, dtype), _expr(end, dtype)
+        first, last = as_expr(begin, dtype), as_expr(end, dtype)
         extent = (
             last if isinstance(first, _core.IntImm) and first.value == 0 else _core.Analyzer().simplify(last - first)
         )
@@ -141,7 +138,7 @@ class IRBuilder:
 
     def let(self, var_name: str, value: Any) -> Any:
         """The variable that stands for the value in what follows."""
-        value = _expr(value)
+        value = as_expr(value)
         variable: Any = intrinsics.Var(var_name, value.dtype)
         self.emit(lambda body: _core.LetStmt(variable, value, body))
         return variable
@@ -154,7 +151,7 @@ class IRBuilder:
         pointer = _core.PointerType(_core.PrimType(str(dtype)), scope or "global")
         data: Any = intrinsics.Var(name, pointer)
         buffer = decl_buffer(shape, dtype, name, data=data, scope=scope, axis_separators=axis_separators)
-        extents = [_expr(extent) for extent in shape]
+        extents = [as_expr(extent) for extent in shape]
         self.emit(lambda body: _core.Allocate(data, str(dtype), extents, _core.const(True), body))
         return BufferVar(self, buffer, str(dtype))
 

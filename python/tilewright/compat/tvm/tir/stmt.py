@@ -24,7 +24,7 @@ from tilewright._core import (
     Stmt,
     While,
 )
-from tilewright.compat.tvm.alias import Renamed, no_span
+from tilewright.compat.tvm.alias import Renamed, as_expr, no_span
 from tilewright.script.tir.frames import tensor_data
 
 __all__ = [
@@ -72,9 +72,7 @@ class For(metaclass=Renamed):
     ) -> Any:
         """The loop; its bounds have the type of its variable."""
         no_span(span)
-        first, count = (
-            item if isinstance(item, _core.Expr) else _core.const(item, loop_var.dtype) for item in (min, extent)
-        )
+        first, count = (as_expr(item, loop_var.dtype) for item in (min, extent))
         return _core.For(loop_var, first, count, _core.ForKind(kind), thread_binding, annotations or {}, body)
 
 

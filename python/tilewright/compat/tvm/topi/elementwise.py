@@ -9,6 +9,7 @@ from typing import Any
 from tilewright import _core
 from tilewright import te as native
 from tilewright.compat.tvm import te
+from tilewright.compat.tvm.alias import as_expr
 from tilewright.compat.tvm.ir import structural_equal
 from tilewright.compat.tvm.tir import op
 
@@ -93,7 +94,7 @@ def elementwise(function: Callable[..., Any], *operands: Any, name: str = "compu
     """The tensor of what a function gives for the elements of tensors and numbers; without tensors, its result."""
     shapes = [operand.shape for operand in operands if isinstance(operand, native.Tensor)]
     if not shapes:
-        return function(*(x if isinstance(x, _core.Expr) else _core.const(x) for x in operands))
+        return function(*map(as_expr, operands))
     shape = broadcast_shape(*shapes)
     names = [f"ax{number}" for number in range(len(shape))]
     return te.compute(
@@ -147,9 +148,7 @@ def clip(x: Any, a_min: Any, a_max: Any) -> Any:
     """Each element, or the nearer end of [a_min, a_max] if it is beyond."""
 
     def clipped(value: Any) -> Any:
-        low, high = (
-            _core.const(end, value.dtype) if not isinstance(end, _core.Expr) else end for end in (a_min, a_max)
-        )
+        low, high = (as_expr(end, value.dtype) for end in (a_min, a_max))
         return _core.max(_core.min(value, high), low)
 
     return elementwise(clipped, x)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm import te
-from tilewright.compat.tvm.alias import absent
+from tilewright.compat.tvm.alias import absent, as_expr
 from tilewright.compat.tvm.topi.elementwise import broadcast_shape, element, elementwise
 from tilewright.compat.tvm.topi.shapes import reshape
 from tilewright.script.tir.intrinsics import INTRINSICS
@@ -61,8 +61,7 @@ def pad(
     for what, given in (("pad_before", pad_before), ("pad_after", after)):
         if len(given) != len(data.shape):
             raise ValueError(f"Input dimension and {what} dismatch : {len(data.shape)} vs {len(given)}")
-    value = pad_value if isinstance(pad_value, _core.Expr) else _core.const(pad_value, data.dtype)
-    return _padded(data, pad_before, after, value, name, attrs)
+    return _padded(data, pad_before, after, as_expr(pad_value, data.dtype), name, attrs)
 
 
 def matmul(

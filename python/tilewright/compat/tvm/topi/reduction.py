@@ -27,54 +27,44 @@ def _shape(data: Any, reduced: Sequence[int], keepdims: bool) -> list[Any]:
     return [1 if at in reduced else n for at, n in enumerate(data.shape) if keepdims or at not in reduced]
 
 
-def _along(data: Any, axis: Any, keepdims: bool, reduce: Callable[..., Any]) -> Any:
-    reduced, kept = _axes(data, axis)
-    if not reduced:
-        return te.compute(data.shape, lambda *i: data[i], name=f"{data.name}_red")
+def _steps(data: Any, reduced: Sequence[int]) -> list[Any]:
+    return [te.reduce_axis((0, data.shape[number]), f"k{number}") for number in reduced]
 
-    def value(*indices: Any) -> Any:
-        steps = [te.reduce_axis((0, data.shape[number]), f"k{number}") for number in reduced]
-        at = dict(zip(kept, [indices[i] for i in (kept if keepdims else range(len(kept)))], strict=True))
-        at.update(zip(reduced, [step.var for step in steps], strict=True))
-        return reduce(data[tuple(at[number] for number in range(len(data.shape)))], axis=steps)
 
-    shape = _shape(data, reduced, keepdims)
-    names = [f"ax{number}" for number in range(len(shape))]
-    return te.compute(shape, value, name=f"{data.name}_red", varargs_names=names, tag="comm_reduce")
+def _element(data: Any, axes: tuple[list[int], list[int]], keepdims: bool, indices: Any, steps: Sequence[Any]) -> Any:
+    """The element at these indices of the result and steps of the reduction."""
+    reduced, kept = axes
+    at = dict(zip(kept, [indices[i] for i in (kept if keepdims else range(len(kept)))], strict=True))
+    at.update(zip(reduced, [step.var for step in steps], strict=True))
+    return data[tuple(at[number] for number in range(len(data.shape)))]
+
+
+def _reduction(name: str, reduce: Callable[..., Any], text: str) -> Callable[..., Any]:
+    def along(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        reduced, _ = axes = _axes(data, axis)
+        if not reduced:
+            return te.compute(data.shape, lambda *i: data[i], name=f"{data.name}_red")
+
+        def value(*indices: Any) -> Any:
+            steps = _steps(data, reduced)
+            return reduce(_element(data, axes, keepdims, indices, steps), axis=steps)
+
+        shape = _shape(data, reduced, keepdims)
+        names = [f"ax{number}" for number in range(len(shape))]
+        return te.compute(shape, value, name=f"{data.name}_red", varargs_names=names, tag="comm_reduce")
+
+    along.__name__, along.__doc__ = name, text
+    return along
 
 
 _all = te.comm_reducer(_core.logical_and, lambda dtype: _core.const(True), "all")
 _any = te.comm_reducer(_core.logical_or, lambda dtype: _core.const(False), "any")
-
-
-def sum(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The sums along axes, all of them by default."""
-    return _along(data, axis, keepdims, te.sum)
-
-
-def prod(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The products along axes, all of them by default."""
-    return _along(data, axis, keepdims, te.prod)
-
-
-def max(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The largest elements along axes, all of them by default."""
-    return _along(data, axis, keepdims, te.max)
-
-
-def min(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The smallest elements along axes, all of them by default."""
-    return _along(data, axis, keepdims, te.min)
-
-
-def all(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Whether all conditions along axes hold."""
-    return _along(data, axis, keepdims, _all)
-
-
-def any(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Whether one of the conditions along axes holds."""
-    return _along(data, axis, keepdims, _any)
+sum = _reduction("sum", te.sum, "The sums along axes, all of them by default.")
+prod = _reduction("prod", te.prod, "The products along axes, all of them by default.")
+max = _reduction("max", te.max, "The largest elements along axes, all of them by default.")
+min = _reduction("min", te.min, "The smallest elements along axes, all of them by default.")
+all = _reduction("all", _all, "Whether all conditions along axes hold.")
+any = _reduction("any", _any, "Whether one of the conditions along axes holds.")
 
 
 def _arg_reducer(better: Callable[[Any, Any], Any], worst: Callable[[str], Any], *, last: bool) -> Callable[..., Any]:
@@ -91,20 +81,18 @@ def _arg_reducer(better: Callable[[Any, Any], Any], worst: Callable[[str], Any],
 
 
 def _arg(data: Any, axis: Any, *, keepdims: bool, reduce: Callable[..., Any]) -> Any:
-    rank, (reduced, kept) = len(data.shape), _axes(data, axis)
+    reduced, _ = axes = _axes(data, axis)
 
     def position(steps: Sequence[Any]) -> Any:
-        """The number of an element among those that are compared, row by row."""
+        """Counts the elements that are reduced, the last dimension fastest."""
         number: Any = 0
         for dimension, step in zip(reduced, steps, strict=True):
             number = number * data.shape[dimension] + step.var
         return number
 
     def pairs(*indices: Any) -> Any:
-        steps = [te.reduce_axis((0, data.shape[number]), f"k{number}") for number in reduced]
-        at = dict(zip(kept, [indices[i] for i in (kept if keepdims else range(len(kept)))], strict=True))
-        at.update(zip(reduced, [step.var for step in steps], strict=True))
-        return reduce((position(steps), data[tuple(at[number] for number in range(rank))]), axis=steps)
+        steps = _steps(data, reduced)
+        return reduce((position(steps), _element(data, axes, keepdims, indices, steps)), axis=steps)
 
     shape = _shape(data, reduced, keepdims)
     names = [f"ax{number}" for number in range(len(shape))]

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm import te
+from tilewright.compat.tvm.alias import as_expr
 from tilewright.compat.tvm.topi.elementwise import broadcast_shape, element
 
 __all__ = ["broadcast_to", "concatenate", "expand_dims", "reshape", "squeeze", "stack", "transpose"]
@@ -52,7 +53,7 @@ def reshape(a: Any, newshape: Sequence[Any]) -> Any:
     known = _product([extent for extent in newshape if not (isinstance(extent, int) and extent == -1)])
     total = _product(a.shape)
     shape = [total // known if isinstance(extent, int) and extent == -1 else extent for extent in newshape]
-    if not _core.Analyzer().can_prove_equal(_expr(_product(shape)), _expr(total)):
+    if not _core.Analyzer().can_prove_equal(as_expr(_product(shape)), as_expr(total)):
         raise ValueError(f"a tensor of shape {list(a.shape)} has not as many elements as one of shape {list(newshape)}")
 
     def value(*indices: Any) -> Any:
@@ -66,10 +67,6 @@ def reshape(a: Any, newshape: Sequence[Any]) -> Any:
         return a[tuple([at, *own] if a.shape else [])]
 
     return _named(shape, value, "T_reshape")
-
-
-def _expr(value: Any) -> Any:
-    return value if isinstance(value, _core.Expr) else _core.const(value)
 
 
 def expand_dims(a: Any, axis: int, num_newaxis: int = 1) -> Any:

@@ -11,9 +11,7 @@ from tilewright.support.nodes import nodes_of
 
 def _limited(loop: Any) -> Any:
     """A block below whose condition knows of a loop that its reduction does, if there is one."""
-    realizes: list[Any] = []
-    _core.post_order_visit(loop.body, lambda node: realizes.append(node) if isinstance(node, ir.BlockRealize) else None)
-    for realize in realizes:
+    for realize in nodes_of(loop.body, ir.BlockRealize):
         steps = [
             variable
             for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)

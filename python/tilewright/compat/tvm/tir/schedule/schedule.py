@@ -94,12 +94,7 @@ class NonTraced(ScheduleAsTVM):
     trace = None  # type: ignore[assignment]
 
 
-class Schedule(metaclass=Renamed):
-    """A schedule."""
-
-    node = _core.Schedule
-
-    @staticmethod
+def _maker(kind: type[ScheduleAsTVM]) -> Any:
     def make(
         mod: Any,
         *,
@@ -109,25 +104,19 @@ class Schedule(metaclass=Renamed):
         enable_check: bool = True,
     ) -> Any:
         """A schedule of a function or a module. What `enable_check` disables in TVM is checked all the same."""
-        return _made(ScheduleAsTVM, mod, seed, debug_mask, error_render_level)
+        checked_debug_mask(debug_mask)
+        if seed is not None and not isinstance(seed, int):
+            raise TypeError(f"seed is a number, not {seed!r}")
+        if seed is not None and not 1 <= seed <= 2**31 - 1:
+            raise ValueError(f"seed is from 1 to 2147483647, not {seed}")
+        return kind(mod, seed=seed, error_render_level=error_render_level)
 
-    @staticmethod
-    def _create_non_traced(
-        mod: Any,
-        *,
-        seed: int | None = None,
-        debug_mask: str | int = "none",
-        error_render_level: str = "detail",
-        enable_check: bool = True,
-    ) -> Any:
-        """A schedule whose trace is None."""
-        return _made(NonTraced, mod, seed, debug_mask, error_render_level)
+    return staticmethod(make)
 
 
-def _made(kind: type[ScheduleAsTVM], mod: Any, seed: int | None, debug_mask: str | int, level: str) -> Any:
-    checked_debug_mask(debug_mask)
-    if seed is not None and not isinstance(seed, int):
-        raise TypeError(f"seed is a number, not {seed!r}")
-    if seed is not None and not 1 <= seed <= 2**31 - 1:
-        raise ValueError(f"seed is from 1 to 2147483647, not {seed}")
-    return kind(mod, seed=seed, error_render_level=level)
+class Schedule(metaclass=Renamed):
+    """A schedule; `_create_non_traced` makes one whose trace is None."""
+
+    node = _core.Schedule
+    make = _maker(ScheduleAsTVM)
+    _create_non_traced = _maker(NonTraced)

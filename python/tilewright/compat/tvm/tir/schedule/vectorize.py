@@ -6,14 +6,12 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
-from tilewright.support.nodes import uses
+from tilewright.support.nodes import nodes_of, uses
 
 
 def _reduced_by(loop: Any) -> Any:
     """A block below with a reduction axis that the loop drives, if there is one."""
-    realizes: list[Any] = []
-    _core.post_order_visit(loop.body, lambda node: realizes.append(node) if isinstance(node, ir.BlockRealize) else None)
-    for realize in realizes:
+    for realize in nodes_of(loop.body, ir.BlockRealize):
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
             if axis.iter_type == ir.IterType.COMM_REDUCE and uses(value, loop.loop_var):
                 return realize.block

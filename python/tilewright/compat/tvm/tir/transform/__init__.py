@@ -20,7 +20,7 @@ from tilewright.compat.tvm.tir.transform.lower_blocks import OpaqueBlocks, lower
 from tilewright.compat.tvm.tir.transform.narrow_indices import narrowed
 from tilewright.compat.tvm.tir.transform.remove_no_op import without_no_ops
 from tilewright.compat.tvm.tir.transform.simplify import simplified
-from tilewright.compat.tvm.tir.transform.statements import body_pass, function_pass
+from tilewright.compat.tvm.tir.transform.statements import body_pass, function_pass, with_functions
 from tilewright.compat.tvm.tir.transform.unify_threads import Threads
 from tilewright.compat.tvm.transform import Pass, PassInfo
 from tilewright.sparse import extract_preprocess, remove_preprocess, remove_unused_arguments
@@ -159,7 +159,7 @@ def InjectScope() -> Pass:
 
 def _rewritten(name: str, change: Callable[[Any], Any]) -> Pass:
     """The pass that puts what `change` gives in the place of each node of a function's body; None leaves it."""
-    return _applied(name, lambda function: function.with_body(_core.rewrite(function.body, change)))
+    return function_pass(name, lambda function: function.with_body(_core.rewrite(function.body, change)))
 
 
 _SPARSE = {
@@ -215,7 +215,7 @@ def BindTarget(target: Any) -> Pass:
         bound = function.with_attr("target", json.loads(chosen.json()))
         return bound.without_attr("tir.is_host_func") if runs_on_host else bound
 
-    return _applied("BindTarget", bind)
+    return function_pass("BindTarget", bind)
 
 
 def VerifyMemory() -> Pass:
@@ -256,8 +256,7 @@ def RewriteUnsafeSelect() -> Pass:
             return None
         if not reads(node.true_value) and not reads(node.false_value):
             return None
-        values = [node.condition, node.true_value, node.false_value]
-        return _core.call_intrinsic("if_then_else", values)
+        return _core.call_intrinsic("if_then_else", [node.condition, node.true_value, node.false_value])
 
     return _rewritten("RewriteUnsafeSelect", change)
 
@@ -294,45 +293,28 @@ def ConvertForLoopsToSerial() -> Pass:
 
 def ConvertSSA() -> Pass:
     """Each function gets variables of its own for what it binds."""
-    return _applied("ConvertSSA", _core.renew_defs)
+    return function_pass("ConvertSSA", _core.renew_defs)
 
 
 def Apply(ftransform: Callable[[Any], Any]) -> Pass:
     """The pass that replaces each function by what `ftransform` makes of it; None leaves it out."""
-    return _applied("Apply", ftransform)
-
-
-def _applied(name: str, ftransform: Callable[[Any], Any]) -> Pass:
-    """The pass of a name that replaces each function by what `ftransform` makes of it; None leaves it out."""
-
-    def run(mod: Any, context: Any) -> Any:
-        made = {
-            str(key): ftransform(function) if isinstance(function, ir.PrimFunc) else function
-            for key, function in mod.functions.items()
-        }
-        return ir.Module({key: function for key, function in made.items() if function is not None}, mod.attrs)
-
-    return Pass(run, PassInfo(0, f"tir.{name}"))
+    return function_pass("Apply", ftransform)
 
 
 def Filter(fcond: Callable[[Any], bool]) -> Pass:
     """The pass that keeps the functions for which `fcond` holds."""
-    return _applied("Filter", lambda function: function if fcond(function) else None)
+    return function_pass("Filter", lambda function: function if fcond(function) else None)
 
 
 def AnnotateEntryFunc() -> Pass:
     """The pass that marks the only function of a module, or the one that is exported, as its entry."""
 
     def run(mod: Any, context: Any) -> Any:
-        functions: Sequence[tuple[Any, Any]] = [
-            (name, f) for name, f in mod.functions.items() if isinstance(f, ir.PrimFunc)
-        ]
-        exported = [name for name, f in functions if "global_symbol" in f.attrs]
-        entry = functions[0][0] if len(functions) == 1 else exported[0] if len(exported) == 1 else None
-        marked = {
-            str(name): f.with_attr("tir.is_entry_func", True) if name == entry else f
-            for name, f in mod.functions.items()
-        }
-        return ir.Module(marked, mod.attrs)
+        functions = [f for f in mod.functions.values() if isinstance(f, ir.PrimFunc)]
+        exported = [f for f in functions if "global_symbol" in f.attrs]
+        entry = functions if len(functions) == 1 else exported if len(exported) == 1 else []
+        return with_functions(
+            mod, lambda f: f.with_attr("tir.is_entry_func", True) if any(map(f.same_as, entry)) else f
+        )
 
     return Pass(run, PassInfo(0, "tir.AnnotateEntryFunc"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright import ir
+from tilewright.compat.tvm.tir.transform.statements import with_functions
 from tilewright.compat.tvm.transform import Pass, decorated
 
 __all__ = ["PrimFuncPass", "prim_func_pass"]
@@ -23,13 +23,6 @@ def prim_func_pass(
     """The pass that a function of a function, a module and a context is; of a class, its ``transform_function``."""
 
     def function(transform: Any) -> Any:
-        def run(mod: Any, context: Any) -> Any:
-            made = {
-                str(key): transform(value, mod, context) if isinstance(value, ir.PrimFunc) else value
-                for key, value in mod.functions.items()
-            }
-            return ir.Module(made, mod.attrs)
-
-        return run
+        return lambda mod, context: with_functions(mod, lambda value: transform(value, mod, context))
 
     return decorated(pass_func, opt_level or 0, name, required, function)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core, ir
+from tilewright.compat.tvm.alias import as_expr
 from tilewright.compat.tvm.tir.transform.statements import with_parts
 from tilewright.support.changed_nodes import with_fields
 
@@ -87,14 +88,9 @@ def _with_pragmas(annotations: Any, body: Any, var: Any = None) -> Any:
     """Return the statement inside attributes that pass annotations on to later passes."""
     for key, value in sorted(annotations.items(), reverse=True):
         if key.startswith("pragma_"):
-            body = ir.AttrStmt(var if var is not None else _core.const(0), key, _as_expr(value), body)
+            given = ir.StringImm(value) if isinstance(value, str) else as_expr(value)
+            body = ir.AttrStmt(var if var is not None else _core.const(0), key, given, body)
     return body
-
-
-def _as_expr(value: Any) -> Any:
-    if isinstance(value, str):
-        return ir.StringImm(value)
-    return value if isinstance(value, _core.Expr) else _core.const(value)
 
 
 def _allocated_shape(buffer: Any) -> list[Any]:

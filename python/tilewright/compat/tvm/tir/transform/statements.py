@@ -56,17 +56,18 @@ def require_module(mod: Any) -> None:
         raise TypeError(f"Expected IRModule, but got {type(mod)}")
 
 
+def with_functions(mod: Any, change: Change) -> Any:
+    """The module with each function of tensor programs changed; None leaves it out."""
+    made = {
+        str(key): change(function) if isinstance(function, ir.PrimFunc) else function
+        for key, function in mod.functions.items()
+    }
+    return ir.Module({key: function for key, function in made.items() if function is not None}, mod.attrs)
+
+
 def function_pass(name: str, change: Change) -> Pass:
-    """The pass that changes each function of tensor programs in a module."""
-
-    def run(mod: Any, context: Any) -> Any:
-        made = {
-            str(key): change(function) if isinstance(function, ir.PrimFunc) else function
-            for key, function in mod.functions.items()
-        }
-        return ir.Module(made, mod.attrs)
-
-    return Pass(run, PassInfo(0, f"tir.{name}"))
+    """The pass that changes each function of tensor programs in a module; None leaves it out."""
+    return Pass(lambda mod, context: with_functions(mod, change), PassInfo(0, f"tir.{name}"))
 
 
 def body_pass(name: str, change: Change) -> Pass:
