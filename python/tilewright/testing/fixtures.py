@@ -6,6 +6,7 @@ import copy
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 _GROUP = "tilewright_parameter_group"
@@ -38,12 +39,12 @@ def _value() -> Any:
     return value
 
 
+@dataclass(eq=False)
 class _Group:
     """Fixtures that take their values together."""
 
-    def __init__(self, value_sets: Sequence[Sequence[Any]], ids: Sequence[str] | None) -> None:
-        self.value_sets = value_sets
-        self.ids = ids
+    value_sets: Sequence[Sequence[Any]]
+    ids: Sequence[str] | None
 
 
 def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> list[Any]:

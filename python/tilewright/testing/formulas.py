@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import add, mul
 from typing import Any
 
 from tilewright import _core, te
@@ -116,10 +117,7 @@ def matmul(n: int, m: int, k: int, in_dtype: str = "float32", out_dtype: str = "
     a = te.placeholder((n, k), name="A", dtype=in_dtype)
     b = te.placeholder((k, m), name="B", dtype=in_dtype)
     r = te.reduce_axis((0, k), name="k")
-    c = te.compute(
-        (n, m), lambda i, j: te.sum(a[i, r].astype(out_dtype) * b[r, j].astype(out_dtype), axis=[r]), name="C"
-    )
-    return a, b, c
+    return a, b, te.compute((n, m), lambda i, j: _sum_of_products(out_dtype, a[i, r], b[r, j], [r]), name="C")
 
 
 def matmul_relu(n: int, m: int, k: int, in_dtype: str = "float32", out_dtype: str = "float32") -> tuple[te.Tensor, ...]:
@@ -136,12 +134,11 @@ def batch_matmul_nkkm(
     x = te.placeholder((B, N, K), name="X", dtype=in_dtype)
     y = te.placeholder((B, K, M), name="Y", dtype=in_dtype)
     k = te.reduce_axis((0, K), name="k")
-    z = te.compute(
-        (B, N, M),
-        lambda b, i, j: te.sum(x[b, i, k].astype(out_dtype) * y[b, k, j].astype(out_dtype), axis=[k]),
-        name="Z",
+    return (
+        x,
+        y,
+        te.compute((B, N, M), lambda b, i, j: _sum_of_products(out_dtype, x[b, i, k], y[b, k, j], [k]), name="Z"),
     )
-    return x, y, z
 
 
 def padded(
@@ -184,6 +181,10 @@ def _axes(**extents: int) -> list[Any]:
     return [te.reduce_axis((0, extent), name=name) for name, extent in extents.items()]
 
 
+def _sum_of_products(dtype: str, left: Any, right: Any, axes: Sequence[Any]) -> Any:
+    return te.sum(left.astype(dtype) * right.astype(dtype), axis=axes)
+
+
 def _convolution(
     name: str,
     letters: str,
@@ -208,7 +209,7 @@ def _convolution(
         *at, co = indices
         positions = [x * stride + r * dilation for x, r in zip(at, axes, strict=False)]
         value = source[(n, *positions, co // (channels // groups) * (ci // groups) + axes[-1])]
-        return te.sum(value.astype(dtypes[1]) * weight[(*axes, co)].astype(dtypes[1]), axis=axes)
+        return _sum_of_products(dtypes[1], value, weight[(*axes, co)], axes)
 
     results = [_length(size, kernel_size, stride, padding, dilation) for size in sizes]
     names = ["n", *letters, "co"]
@@ -230,7 +231,7 @@ def conv1d_nlc(
 ) -> tuple[te.Tensor, ...]:
     """A convolution of sequences, channels last, over their padded copy."""
     return _convolution(
-        "conv1d_nlc", "l", (N, *(L,), CI), CO, kernel_size, stride, padding, dilation, groups, (in_dtype, out_dtype)
+        "conv1d_nlc", "l", (N, L, CI), CO, kernel_size, stride, padding, dilation, groups, (in_dtype, out_dtype)
     )
 
 
@@ -250,7 +251,7 @@ def conv2d_nhwc(
 ) -> tuple[te.Tensor, ...]:
     """A convolution of images, channels last, over their padded copy."""
     return _convolution(
-        "conv2d_nhwc", "hw", (N, *(H, W), CI), CO, kernel_size, stride, padding, dilation, groups, (in_dtype, out_dtype)
+        "conv2d_nhwc", "hw", (N, H, W, CI), CO, kernel_size, stride, padding, dilation, groups, (in_dtype, out_dtype)
     )
 
 
@@ -273,7 +274,7 @@ def conv3d_ndhwc(
     return _convolution(
         "conv3d_ndhwc",
         "dhw",
-        (N, *(D, H, W), CI),
+        (N, D, H, W, CI),
         CO,
         kernel_size,
         stride,
@@ -305,9 +306,7 @@ def depthwise_conv2d_nhwc(
 
     def element(n: Any, h: Any, w: Any, c: Any) -> Any:
         pixel = source[n, h * stride + rh * dilation, w * stride + rw * dilation, c // factor]
-        return te.sum(
-            pixel.astype(out_dtype) * weight[c % factor, rh, rw, c // factor].astype(out_dtype), axis=[rh, rw]
-        )
+        return _sum_of_products(out_dtype, pixel, weight[c % factor, rh, rw, c // factor], [rh, rw])
 
     rows, columns = (_length(size, kernel_size, stride, padding, dilation) for size in (H, W))
     return inputs, weight, te.compute((N, rows, columns, C * factor), element, name="depth_conv2d_nhwc")
@@ -347,7 +346,7 @@ def conv2d_transpose_nhwc(
     def element(n: Any, h: Any, w: Any, co: Any) -> Any:
         pixel = spread(n, h + rh + shift, w + rw + shift, rc)
         tap = weight[kernel_size - 1 - rh, kernel_size - 1 - rw, rc, co]
-        return te.sum(pixel.astype(out_dtype) * tap.astype(out_dtype), axis=[rh, rw, rc])
+        return _sum_of_products(out_dtype, pixel, tap, [rh, rw, rc])
 
     rows, columns = ((size - 1) * stride - 2 * padding + kernel_size for size in (H, W))
     return inputs, weight, te.compute((N, rows, columns, CO), element, name="conv2d_transpose_nhwc")
@@ -376,7 +375,7 @@ def conv2d_capsule_nhwijc(
     def element(n: Any, h: Any, w: Any, cap_i: Any, cap_j: Any, co: Any) -> Any:
         pixel = source[n, h * stride + rh, w * stride + rw, cap_i, cap_k, rc]
         tap = weight[rh, rw, cap_k, cap_j, rc, co]
-        return te.sum(pixel.astype(out_dtype) * tap.astype(out_dtype), axis=[rh, rw, cap_k, rc])
+        return _sum_of_products(out_dtype, pixel, tap, [rh, rw, cap_k, rc])
 
     rows, columns = (_length(size, kernel_size, stride, padding, 1) for size in (H, W))
     shape = (N, rows, columns, capsule_size, capsule_size, CO)
@@ -387,9 +386,7 @@ def norm_bmn(B: int, M: int, N: int, in_dtype: str = "float32", out_dtype: str =
     """The square root of the sum of squares of each matrix."""
     a = te.placeholder((B, M, N), name="A", dtype=in_dtype)
     i, j = _axes(i=M, j=N)
-    c = te.compute(
-        (B,), lambda b: te.sum(a[b, i, j].astype(out_dtype) * a[b, i, j].astype(out_dtype), axis=[i, j]), name="C"
-    )
+    c = te.compute((B,), lambda b: _sum_of_products(out_dtype, a[b, i, j], a[b, i, j], [i, j]), name="C")
     return a, te.compute((B,), lambda b: te.sqrt(c[b]), name="D")  # type: ignore[attr-defined]
 
 
@@ -429,28 +426,32 @@ def conv2d_nhwc_bn_relu(
 
     def element(nn: Any, yy: Any, xx: Any, ff: Any) -> Any:
         pixel = source[nn, yy * strides + ry * dilation, xx * strides + rx * dilation, rc]
-        return te.sum(pixel.astype(out_dtype) * kernel[ry, rx, rc, ff].astype(out_dtype), axis=[ry, rx, rc])
+        return _sum_of_products(out_dtype, pixel, kernel[ry, rx, rc, ff], [ry, rx, rc])
 
     shape = (N, *(_length(size, kernel_size, strides, padding, dilation) for size in (H, W)), CO)
     conv = te.compute(shape, element, name="Conv2dOutput")
-    conv = _by_channel(conv, lambda value, c: value + bias[c], "bias_add", channel=3)
-    conv = _by_channel(conv, lambda value, c: value * bn_scale[c], "bn_mul", channel=3)
-    conv = _by_channel(conv, lambda value, c: value + bn_offset[c], "bn_add", channel=3)
-    return data, kernel, bias, bn_offset, bn_scale, _relu(conv, out_dtype)
+    return data, kernel, bias, bn_offset, bn_scale, _normalized(conv, 3, bias, bn_scale, bn_offset, out_dtype)
 
 
-def _by_channel(tensor: te.Tensor, function: Callable[[Any, Any], Any], name: str, channel: int) -> Any:
-    """Return a tensor computed by a function of each element and its channel."""
-    return te.compute(tensor.shape, lambda i, j, k, l: function(tensor[i, j, k, l], (i, j, k, l)[channel]), name=name)  # noqa: E741
-
-
-def _relu(tensor: te.Tensor, dtype: str) -> Any:
+def _normalized(value: Any, channel: int, bias: Any, scale: Any, offset: Any, dtype: str) -> Any:
+    """Return max((value + bias) * scale + offset, 0), where these have an element for each channel."""
+    for name, function, operand in (("bias_add", add, bias), ("bn_mul", mul, scale), ("bn_add", add, offset)):
+        value = _by_channel(name, function, value, operand, channel)
     return te.compute(
-        tensor.shape,
-        lambda *i: te.max(tensor[i], te.const(0, dtype)),
+        value.shape,
+        lambda *i: te.max(value[i], te.const(0, dtype)),
         name="compute",
-        varargs_names=[f"i{d}" for d in range(len(tensor.shape))],
+        varargs_names=[f"i{d}" for d in range(len(value.shape))],
     )
+
+
+def _by_channel(name: str, function: Callable[[Any, Any], Any], value: Any, operand: Any, channel: int) -> Any:
+    zeros = [0] * (operand.ndim - 1)
+
+    def element(i: Any, j: Any, k: Any, l: Any) -> Any:  # noqa: E741
+        return function(value[i, j, k, l], operand[((i, j, k, l)[channel], *zeros)])
+
+    return te.compute(value.shape, element, name=name)
 
 
 def conv2d_nchw(
@@ -475,7 +476,7 @@ def conv2d_nchw(
 
     def element(nn: Any, ff: Any, yy: Any, xx: Any) -> Any:
         pixel = source[nn, rc, yy * stride + ry * dilation, xx * stride + rx * dilation]
-        return te.sum(pixel.astype(out_dtype) * weight[ff, rc, ry, rx].astype(out_dtype), axis=[rc, ry, rx])
+        return _sum_of_products(out_dtype, pixel, weight[ff, rc, ry, rx], [rc, ry, rx])
 
     rows, columns = _length(h, kh, stride, padding, dilation), _length(w, kw, stride, padding, dilation)
     return x, weight, te.compute((n, co, rows, columns), element, name="conv2d_nchw")
@@ -500,10 +501,7 @@ def conv2d_nchw_bias_bn_relu(
     bias, bn_scale, bn_offset = (
         te.placeholder((co, 1, 1), name=name, dtype=out_dtype) for name in ("B", "bn_scale", "bn_offset")
     )
-    conv = _by_channel(conv, lambda value, c: value + bias[c, 0, 0], "bias_add", channel=1)
-    conv = _by_channel(conv, lambda value, c: value * bn_scale[c, 0, 0], "bn_mul", channel=1)
-    conv = _by_channel(conv, lambda value, c: value + bn_offset[c, 0, 0], "bn_add", channel=1)
-    return x, weight, bias, bn_scale, bn_offset, _relu(conv, out_dtype)
+    return x, weight, bias, bn_scale, bn_offset, _normalized(conv, 1, bias, bn_scale, bn_offset, out_dtype)
 
 
 def max_pool2d_nchw(
@@ -544,6 +542,6 @@ def transpose_batch_matmul(
     (k,) = _axes(k=n_dim)
 
     def element(b: Any, h: Any, i: Any, j: Any) -> Any:
-        return te.sum(query_t[b, h, i, k].astype(out_dtype) * value_t[b, h, k, j].astype(out_dtype), axis=[k])
+        return _sum_of_products(out_dtype, query_t[b, h, i, k], value_t[b, h, k, j], [k])
 
     return query, value, te.compute((batch, n_head, seq_len, seq_len), element, name="C")

@@ -97,65 +97,7 @@ def conv2d_winograd_nhwc(
     tiling of the products their sums are cached, 2 for a CPU, 3 for a GPU.
     """
     _require(kernel_size, stride, dilation, tile_size)
-    data = te.placeholder((N, H, W, CI), name="data")
-    weight = te.placeholder((kernel_size, kernel_size, CO, CI), name="weight")
-    m, alpha = tile_size, kernel_size
-    (rows, down, extra_down), (columns, across, extra_across) = (_tiles(size, padding, m) for size in (H, W))
-    source = padded(
-        data,
-        (0, padding, padding, 0),
-        "data_pad",
-        (0, padding + extra_down, padding + extra_across, 0),
-        attrs={"schedule_rule": "None"},
-    )
-    per_image = down * across
-    count = N * per_image
-    a, b, _ = transforms(m)
-    input_tile = te.compute(
-        (alpha, alpha, count, CI),
-        lambda eps, nu, p, ci: source[p // per_image, p // across % down * m + eps, p % across * m + nu, ci],
-        name="input_tile",
-        attrs={"schedule_rule": "None"},
-    )
-    of_pixels = _constant(b, "B")
-    r_a, r_b = (te.reduce_axis((0, alpha), name) for name in ("r_a", "r_b"))
-    data_pack = te.compute(
-        (alpha, alpha, count, CI),
-        lambda eps, nu, p, ci: te.sum(
-            input_tile[r_a, r_b, p, ci] * of_pixels[r_a, eps] * of_pixels[r_b, nu], axis=[r_a, r_b]
-        ),
-        name="data_pack",
-        attrs={
-            "auto_scheduler_simplify_const_tensor_indices": ["eps", "nu", "r_a", "r_b"],
-            "schedule_rule": "conv2d_nhwc_winograd_data_pack",
-        },
-    )
-    ci = te.reduce_axis((0, CI), name="ci")
-    bgemm = te.compute(
-        (alpha, alpha, count, CO),
-        lambda eps, nu, p, co: te.sum(data_pack[eps, nu, p, ci] * weight[eps, nu, co, ci], axis=[ci]),
-        name="bgemm",
-        attrs={"layout_free_placeholders": [weight], "meta_schedule.write_cache_level": [write_cache_level]},
-    )
-    of_results = _constant(a, "A")
-    r_a, r_b = (te.reduce_axis((0, alpha), name) for name in ("r_a", "r_b"))
-    inverse = te.compute(
-        (m, m, count, CO),
-        lambda vh, vw, p, co: te.sum(
-            bgemm[r_a, r_b, p, co] * of_results[r_a, vh] * of_results[r_b, vw], axis=[r_a, r_b]
-        ),
-        name="inverse",
-        attrs={
-            "auto_scheduler_simplify_const_tensor_indices": ["vh", "vw", "r_a", "r_b"],
-            "schedule_rule": "conv2d_nhwc_winograd_inverse",
-        },
-    )
-    output = te.compute(
-        (N, rows, columns, CO),
-        lambda n, h, w, co: inverse[h % m, w % m, n * per_image + h // m * across + w // m, co],
-        name="conv2d_winograd",
-    )
-    return data, weight, output
+    return _winograd("nhwc", (N, H, W, CI, CO), tile_size, padding, write_cache_level)
 
 
 def conv2d_winograd_nchw(
@@ -173,51 +115,93 @@ def conv2d_winograd_nchw(
 ) -> tuple[te.Tensor, ...]:
     """Images with channels first: data [N, CI, H, W], transformed weights [kernel_size, kernel_size, CI, CO]."""
     _require(kernel_size, stride, dilation, tile_size)
-    data = te.placeholder((N, CI, H, W), name="data")
-    weight = te.placeholder((kernel_size, kernel_size, CI, CO), name="weight")
-    m, alpha = tile_size, kernel_size
+    return _winograd("nchw", (N, H, W, CI, CO), tile_size, padding, write_cache_level)
+
+
+class _Order:
+    """The order of four dimensions in memory."""
+
+    def __init__(self, *order: int) -> None:
+        self._order = order
+
+    def put(self, *values: Any) -> tuple[Any, ...]:
+        """Return one value for each dimension in this order."""
+        return tuple(values[dimension] for dimension in self._order)
+
+    def compute(self, name: str, axes: dict[str, int], value: Any, attrs: dict[str, Any] | None = None) -> Any:
+        """Return a tensor with these axes in this order; `value` takes their variables as they are given here."""
+
+        def element(*indices: Any) -> Any:
+            return value(*(indices[self._order.index(dimension)] for dimension in range(len(indices))))
+
+        names, shape = self.put(*axes), self.put(*axes.values())
+        return te.compute(shape, element, name=name, varargs_names=list(names), attrs=attrs or {})
+
+
+def _winograd(
+    layout: str, sizes: tuple[int, int, int, int, int], m: int, padding: int, write_cache_level: int
+) -> tuple[te.Tensor, ...]:
+    """The convolution of images in a layout; sizes: images, rows, columns, channels of inputs and results."""
+    N, H, W, CI, CO = sizes
+    is_last = layout == "nhwc"
+    in_order = _Order(0, 1, 2, 3)
+    image, tiles, pack = (in_order,) * 3 if is_last else (_Order(0, 3, 1, 2), _Order(3, 2, 0, 1), _Order(0, 1, 3, 2))
+    alpha = m + 2
+    data = te.placeholder(image.put(N, H, W, CI), name="data")
+    weight = te.placeholder(pack.put(alpha, alpha, CO, CI), name="weight")
     (rows, down, extra_down), (columns, across, extra_across) = (_tiles(size, padding, m) for size in (H, W))
-    source = padded(data, (0, 0, padding, padding), "data_pad", (0, 0, padding + extra_down, padding + extra_across))
+    before, after = (0, padding, padding, 0), (0, padding + extra_down, padding + extra_across, 0)
+    unscheduled = {"schedule_rule": "None"}
+    source = padded(data, image.put(*before), "data_pad", image.put(*after), attrs=unscheduled if is_last else None)
     per_image = down * across
     count = N * per_image
     a, b, _ = transforms(m)
-    input_tile = te.compute(
-        (CI, count, alpha, alpha),
-        lambda ci, p, eps, nu: source[p // per_image, ci, p // across % down * m + eps, p % across * m + nu],
-        name="input_tile",
-        attrs={"schedule_rule": "None"},
+
+    def transformed(stage: str, axes: dict[str, int], order: _Order, of: Any, matrix: Any) -> Any:
+        """Both dimensions of each tile times a matrix."""
+        first, second, *_ = axes
+        r_a, r_b = (te.reduce_axis((0, alpha), name) for name in ("r_a", "r_b"))
+        indices = {"auto_scheduler_simplify_const_tensor_indices": [first, second, "r_a", "r_b"]} if is_last else {}
+        return order.compute(
+            stage,
+            axes,
+            lambda x, y, p, c: te.sum(of(r_a, r_b, p, c) * matrix[r_a, x] * matrix[r_b, y], axis=[r_a, r_b]),
+            {**indices, "schedule_rule": f"conv2d_{layout}_winograd_{stage}"},
+        )
+
+    input_tile = tiles.compute(
+        "input_tile",
+        {"eps": alpha, "nu": alpha, "p": count, "ci": CI},
+        lambda eps, nu, p, ci: source[image.put(p // per_image, p // across % down * m + eps, p % across * m + nu, ci)],
+        unscheduled,
     )
-    of_pixels = _constant(b, "B")
-    r_a, r_b = (te.reduce_axis((0, alpha), name) for name in ("r_a", "r_b"))
-    data_pack = te.compute(
-        (alpha, alpha, CI, count),
-        lambda eps, nu, ci, p: te.sum(
-            input_tile[ci, p, r_a, r_b] * of_pixels[r_a, eps] * of_pixels[r_b, nu], axis=[r_a, r_b]
-        ),
-        name="data_pack",
-        attrs={"schedule_rule": "conv2d_nchw_winograd_data_pack"},
+    data_pack = transformed(
+        "data_pack",
+        {"eps": alpha, "nu": alpha, "p": count, "ci": CI},
+        pack,
+        lambda *at: input_tile[tiles.put(*at)],
+        _constant(b, "B"),
     )
     ci = te.reduce_axis((0, CI), name="ci")
-    bgemm = te.compute(
-        (alpha, alpha, CO, count),
-        lambda eps, nu, co, p: te.sum(data_pack[eps, nu, ci, p] * weight[eps, nu, ci, co], axis=[ci]),
-        name="bgemm",
-        attrs={"layout_free_placeholders": [weight], "meta_schedule.write_cache_level": [write_cache_level]},
-    )
-    of_results = _constant(a, "A")
-    r_a, r_b = (te.reduce_axis((0, alpha), name) for name in ("r_a", "r_b"))
-    inverse = te.compute(
-        (CO, count, m, m),
-        lambda co, p, vh, vw: te.sum(
-            bgemm[r_a, r_b, co, p] * of_results[r_a, vh] * of_results[r_b, vw], axis=[r_a, r_b]
+    bgemm = pack.compute(
+        "bgemm",
+        {"eps": alpha, "nu": alpha, "p": count, "co": CO},
+        lambda eps, nu, p, co: te.sum(
+            data_pack[pack.put(eps, nu, p, ci)] * weight[pack.put(eps, nu, co, ci)], axis=[ci]
         ),
-        name="inverse",
-        attrs={"schedule_rule": "conv2d_nchw_winograd_inverse"},
+        {"layout_free_placeholders": [weight], "meta_schedule.write_cache_level": [write_cache_level]},
     )
-    output = te.compute(
-        (N, CO, rows, columns),
-        lambda n, co, h, w: inverse[co, n * per_image + h // m * across + w // m, h % m, w % m],
-        name="conv2d_winograd",
+    inverse = transformed(
+        "inverse",
+        {"vh": m, "vw": m, "p": count, "co": CO},
+        tiles,
+        lambda *at: bgemm[pack.put(*at)],
+        _constant(a, "A"),
+    )
+    output = image.compute(
+        "conv2d_winograd",
+        {"n": N, "h": rows, "w": columns, "co": CO},
+        lambda n, h, w, co: inverse[tiles.put(h % m, w % m, n * per_image + h // m * across + w // m, co)],
     )
     return data, weight, output
 
