@@ -52,14 +52,14 @@ class XGBConfig:
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
+@dataclass
 class FeatureGroup:
     """Measurements of one program: features, seconds, and, if a prior is used, its estimates in seconds."""
 
-    def __init__(self, group_hash: str, features: list[Array], costs: Array, estimates: Array) -> None:
-        self.group_hash = group_hash
-        self.features = features
-        self.costs = costs
-        self.estimates = estimates
+    group_hash: str
+    features: list[Array]
+    costs: Array
+    estimates: Array
 
     @property
     def min_cost(self) -> float:

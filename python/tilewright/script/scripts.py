@@ -8,6 +8,7 @@ import linecache
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -109,13 +110,13 @@ def evaluate(expression: str | ast.expr, names: Mapping[str, Any] | None = None)
     return parser.run(lambda: [parser.eval(node)], check_well_formed=False)[0]
 
 
+@dataclass
 class _Script:
     """The statements of a text: all but the program itself are plain Python."""
 
-    def __init__(self, parser: Parser, text: str) -> None:
-        self.parser = parser
-        self.text = text
-        self.found: ast.stmt | None = None
+    parser: Parser
+    text: str
+    found: ast.stmt | None = None
 
     def run(self) -> None:
         parser = self.parser

@@ -265,6 +265,7 @@ def _disjoint_lists(formats: Sequence[Format]) -> list[list[Any]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
+@dataclass
 class _Coordinate:
     """How a coordinate of the tensor follows from those of a format.
 
@@ -278,17 +279,12 @@ class _Coordinate:
         rank: the rank of a row from the keys, where a list says which row has it (`formula` is None), or None.
     """
 
-    def __init__(
-        self,
-        formula: Any = None,
-        reads: Sequence[int] = (),
-        axis: str | None = None,
-        keys: Sequence[int] = (),
-        divisor: int = 0,
-        rank: Any = None,
-    ) -> None:
-        self.formula, self.reads, self.axis, self.keys = formula, reads, axis, keys
-        self.divisor, self.rank = divisor, rank
+    formula: Any = None
+    reads: Sequence[int] = ()
+    axis: str | None = None
+    keys: Sequence[int] = ()
+    divisor: int = 0
+    rank: Any = None
 
 
 class Format:

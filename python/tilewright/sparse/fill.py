@@ -24,6 +24,7 @@ from tilewright.script import tir as T
 from tilewright.sparse.array_kernels import compiled
 from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, in_windows, unknown_fact
 from tilewright.sparse.function_identity import made_of
+from tilewright.sparse.programs import size_vars
 from tilewright.sparse.structure import largest, name_of
 from tilewright.sparse.taken_rows import TakenRows, order_by_length
 from tilewright.support.nodes import uses
@@ -495,9 +496,7 @@ def _filling(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> i
         source: T.handle,
         columns: T.handle,
     ) -> None:
-        ends, nnz, slots = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
-        parents, more_parents, stored = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
-        taken, ranked = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        ends, nnz, slots, parents, more_parents, stored, taken, ranked = size_vars(8)
         P = T.match_buffer(indptr, (ends,), dtype)
         J = T.match_buffer(indices, (nnz,), dtype)
         Q = T.match_buffer(order, (taken,), dtype)
@@ -576,8 +575,7 @@ def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> 
         lengths: T.handle,
         found: T.handle,
     ) -> None:
-        ends, nnz, parents = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
-        taken, ranked = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        ends, nnz, parents, taken, ranked = size_vars(5)
         P = T.match_buffer(indptr, (ends,), dtype)
         J = T.match_buffer(indices, (nnz,), dtype)
         Q = T.match_buffer(order, (taken,), dtype)
@@ -627,7 +625,7 @@ def _counting_groups(by_rows: ByRows, lanes: int, dtype: str, is_ordered: bool) 
     def count_groups(
         indptr: T.handle, order: T.handle, longest: T.int64, end_of_first: T.int64, lengths: T.handle, found: T.handle
     ) -> None:
-        ends, parents, taken = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        ends, parents, taken = size_vars(3)
         P = T.match_buffer(indptr, (ends,), dtype)
         Q = T.match_buffer(order, (taken,), dtype)
         N = T.match_buffer(lengths, (parents,), dtype)

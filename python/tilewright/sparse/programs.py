@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tilewright import ir
@@ -14,12 +16,17 @@ COLUMNS_AHEAD = 32
 LINE = 64
 
 
+def size_vars(count: int) -> list[Any]:
+    """Return variables for lengths of arrays; a program names them."""
+    return [T.int32(is_size_var=True) for _ in range(count)]
+
+
 def spmm(columns: int, dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
     """Return ``spmm(indptr, indices, values, b, c)``: C (m, columns) = A (m, n) in CSR times B (n, columns)."""
 
     @T.prim_func
     def spmm(indptr: T.handle, indices: T.handle, values: T.handle, b: T.handle, c: T.handle) -> None:
-        m, n, nnz = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        m, n, nnz = size_vars(3)
         P = T.match_buffer(indptr, (m + 1,), index_dtype)
         J = T.match_buffer(indices, (nnz,), index_dtype)
         A = T.match_buffer(values, (nnz,), dtype)
@@ -48,7 +55,7 @@ def spmv(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
 
     @T.prim_func
     def spmv(indptr: T.handle, indices: T.handle, values: T.handle, x: T.handle, y: T.handle) -> None:
-        m, n, nnz = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        m, n, nnz = size_vars(3)
         P = T.match_buffer(indptr, (m + 1,), index_dtype)
         J = T.match_buffer(indices, (nnz,), index_dtype)
         A = T.match_buffer(values, (nnz,), dtype)
@@ -98,8 +105,7 @@ def spmv_sell(
         x: T.handle,
         y: T.handle,
     ) -> None:
-        slices, total = T.int32(is_size_var=True), T.int32(is_size_var=True)
-        m, n = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        slices, total, m, n = size_vars(4)
         P = T.match_buffer(starts, (slices + 1,), index_dtype)
         J = T.match_buffer(indices, (total, rows), index_dtype)
         A = T.match_buffer(values, (total, rows), dtype)
@@ -157,7 +163,7 @@ def sddmm(columns: int, dtype: str = "float32", index_dtype: str = "int32") -> i
 
     @T.prim_func
     def sddmm(indptr: T.handle, indices: T.handle, x: T.handle, y: T.handle, out: T.handle) -> None:
-        m, n, nnz = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        m, n, nnz = size_vars(3)
         P = T.match_buffer(indptr, (m + 1,), index_dtype)
         J = T.match_buffer(indices, (nnz,), index_dtype)
         X = T.match_buffer(x, (m, columns), dtype)
@@ -188,7 +194,7 @@ def gather(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
 
     @T.prim_func
     def gather(values: T.handle, source: T.handle, stored: T.handle) -> None:
-        count, size = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        count, size = size_vars(2)
         V = T.match_buffer(values, (count,), dtype)
         Q = T.match_buffer(source, (size,), index_dtype)
         S = T.match_buffer(stored, (size,), dtype)
@@ -232,7 +238,7 @@ def scatter(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
 
     @T.prim_func
     def scatter(values: T.handle, positions: T.handle, stored: T.handle) -> None:
-        count, size = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        count, size = size_vars(2)
         V = T.match_buffer(values, (count,), dtype)
         Q = T.match_buffer(positions, (count,), index_dtype)
         S = T.match_buffer(stored, (size,), dtype)
@@ -251,7 +257,7 @@ def repeat(dtype: str = "int32") -> ir.PrimFunc:
 
     @T.prim_func
     def repeat(values: T.handle, offsets: T.handle, repeated: T.handle) -> None:
-        count, size = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        count, size = size_vars(2)
         V = T.match_buffer(values, (count,), dtype)
         P = T.match_buffer(offsets, (count + 1,), dtype)
         S = T.match_buffer(repeated, (size,), dtype)

@@ -15,6 +15,7 @@ import numpy as np
 from tilewright import _core, ir
 from tilewright.script import tir as T
 from tilewright.sparse.fill import MOST_LANES, MOST_VARIED, ByRows, kernel_of, row_of_order, visited_rows
+from tilewright.sparse.programs import size_vars
 from tilewright.sparse.structure import largest, name_of
 
 if TYPE_CHECKING:
@@ -112,6 +113,33 @@ def _vector_lanes(by_rows: ByRows, dtype: str) -> int:
     return min(lanes, 1 << (math.prod(by_rows.inner_extents()) - 1).bit_length())
 
 
+def _program(name: str, body: Any, index_dtype: str, dtype: str, is_ordered: bool) -> ir.PrimFunc:
+    """Return a program whose body is a macro of its buffers, the number of groups, and that of visited rows."""
+
+    visited_of = visited_rows(is_ordered)
+
+    @T.prim_func
+    def copy(
+        indptr: T.handle,
+        order: T.handle,
+        starts: T.handle,
+        more_starts: T.handle,
+        groups: T.int32,
+        elements: T.handle,
+        stored: T.handle,
+    ) -> None:
+        ends, nnz, slots, parents, more_parents, taken = size_vars(6)
+        P = T.match_buffer(indptr, (ends,), index_dtype)
+        Q = T.match_buffer(order, (taken,), index_dtype)
+        S0 = T.match_buffer(starts, (parents,), index_dtype)
+        S1 = T.match_buffer(more_starts, (more_parents,), index_dtype)
+        X = T.match_buffer(elements, (nnz,), dtype)
+        Y = T.match_buffer(stored, (slots,), dtype)
+        body(P, Q, (S0, S1), X, Y, groups, visited_of(taken, ends))
+
+    return copy.with_attr("global_symbol", name)
+
+
 def _copying_rows(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: str) -> ir.PrimFunc:
     """The program for rows one after another.
 
@@ -122,33 +150,16 @@ def _copying_rows(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: 
     lanes = _vector_lanes(by_rows, dtype)
     padding = _core.const(-1 if element == NUMBERS else 0, dtype)
 
-    @T.prim_func
-    def copy_rows(
-        indptr: T.handle,
-        order: T.handle,
-        starts: T.handle,
-        more_starts: T.handle,
-        groups: T.int32,
-        elements: T.handle,
-        stored: T.handle,
-    ) -> None:
-        ends, nnz, slots = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
-        parents, more_parents = T.int32(is_size_var=True), T.int32(is_size_var=True)
-        taken = T.int32(is_size_var=True)
-        P = T.match_buffer(indptr, (ends,), index_dtype)
-        Q = T.match_buffer(order, (taken,), index_dtype)
-        S0 = T.match_buffer(starts, (parents,), index_dtype)
-        S1 = T.match_buffer(more_starts, (more_parents,), index_dtype)
-        X = T.match_buffer(elements, (nnz,), dtype)
-        Y = T.match_buffer(stored, (slots,), dtype)
+    @T.macro
+    def copy_rows(P: Any, Q: Any, starts: Any, X: Any, Y: Any, groups: Any, visited: Any) -> None:
         for c in T.parallel(T.ceildiv(groups, OF_TASK)):
-            end = begin_of(T.min((c + 1) * OF_TASK, groups), (S0, S1))
+            end = begin_of(T.min((c + 1) * OF_TASK, groups), starts)
             for r in range(T.min(groups - c * OF_TASK, OF_TASK)):
-                base = begin_of(c * OF_TASK + r, (S0, S1))
-                count = begin_of(c * OF_TASK + r + 1, (S0, S1)) - base
+                base = begin_of(c * OF_TASK + r, starts)
+                count = begin_of(c * OF_TASK + r + 1, starts) - base
                 begin = P[row_of(Q, c * OF_TASK + r)]
                 length = P[row_of(Q, c * OF_TASK + r) + 1] - begin
-                if count + lanes <= end - base and (element == NUMBERS or count + lanes <= nnz - begin):
+                if count + lanes <= end - base and (element == NUMBERS or count + lanes <= X.shape[0] - begin):
                     for e in T.vectorized(lanes):
                         Y[base + e] = T.Select(e < length, begin + e if element == NUMBERS else X[begin + e], padding)
                     # Most rows are one vector, and the start of a loop takes longer than it.
@@ -172,7 +183,7 @@ def _copying_rows(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: 
                                     padding,
                                 )
 
-    return copy_rows
+    return _program("copy_rows", copy_rows, index_dtype, dtype, is_ordered)
 
 
 def _columns(rows: list[Any]) -> list[Any]:
@@ -219,71 +230,52 @@ def _reduced(numbers: Any, choose: Callable[[Any, Any], Any]) -> Any:
 def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: str) -> ir.PrimFunc:
     """The program for rows that are lanes of groups (:attr:`ByRows.lanes`)."""
     row_of, begin_of, dtype = row_of_order(is_ordered), _begin_of(by_rows), element or index_dtype
-    lanes, visited_of = by_rows.lanes, visited_rows(is_ordered)
+    lanes = by_rows.lanes
     size = min(lanes, TILE_ROWS)
     is_tiled = element != NUMBERS and size % TILE == 0
 
-    @T.prim_func
-    def copy_lanes(
-        indptr: T.handle,
-        order: T.handle,
-        starts: T.handle,
-        more_starts: T.handle,
-        groups: T.int32,
-        elements: T.handle,
-        stored: T.handle,
-    ) -> None:
-        ends, nnz, slots = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
-        parents, more_parents = T.int32(is_size_var=True), T.int32(is_size_var=True)
-        taken = T.int32(is_size_var=True)
-        P = T.match_buffer(indptr, (ends,), index_dtype)
-        Q = T.match_buffer(order, (taken,), index_dtype)
-        S0 = T.match_buffer(starts, (parents,), index_dtype)
-        S1 = T.match_buffer(more_starts, (more_parents,), index_dtype)
-        X = T.match_buffer(elements, (nnz,), dtype)
-        Y = T.match_buffer(stored, (slots,), dtype)
+    @T.macro
+    def store_tile(Y: Any, base: Any, t: Any, columns: Any) -> None:
+        first, second, third, fourth = columns
+        Y[T.Ramp(base + t * TILE * lanes, 1, size)] = first
+        Y[T.Ramp(base + (t * TILE + 1) * lanes, 1, size)] = second
+        Y[T.Ramp(base + (t * TILE + 2) * lanes, 1, size)] = third
+        Y[T.Ramp(base + (t * TILE + 3) * lanes, 1, size)] = fourth
+
+    @T.macro
+    def copy_lanes(P: Any, Q: Any, starts: Any, X: Any, Y: Any, groups: Any, visited: Any) -> None:
         for g in T.parallel(groups, annotations=WHOLE):
-            places = (begin_of(g + 1, (S0, S1)) - begin_of(g, (S0, S1))) // lanes
+            places = (begin_of(g + 1, starts) - begin_of(g, starts)) // lanes
             for part in T.serial(lanes // size, annotations=WHOLE):
                 with T.block("part"):  # in which each thread has its own buffers
                     vg, vp = T.axis.spatial(groups, g), T.axis.spatial(lanes // size, part)
-                    base, first_row = begin_of(vg, (S0, S1)) + vp * size, vg * lanes + vp * size
+                    base, first_row = begin_of(vg, starts) + vp * size, vg * lanes + vp * size
                     begins = T.alloc_buffer((size,), index_dtype, scope="local")
                     lengths = T.alloc_buffer((size,), index_dtype, scope="local")
-                    if first_row + size <= visited_of(taken, ends):
+                    if first_row + size <= visited:
                         for e in T.vectorized(size):
                             begins[e] = P[row_of(Q, first_row + e)]
                             lengths[e] = P[row_of(Q, first_row + e) + 1] - begins[e]
                     else:
                         for e in T.vectorized(size):
-                            begins[e] = T.if_then_else(
-                                first_row + e < visited_of(taken, ends), P[row_of(Q, first_row + e)], 0
-                            )
+                            begins[e] = T.if_then_else(first_row + e < visited, P[row_of(Q, first_row + e)], 0)
                             lengths[e] = T.if_then_else(
-                                first_row + e < visited_of(taken, ends),
+                                first_row + e < visited,
                                 P[row_of(Q, first_row + e) + 1] - P[row_of(Q, first_row + e)],
                                 0,
                             )
                     # Tiles of places that no row pads need no mask.
                     full = _reduced(lengths, T.min)
-                    if is_tiled and places + TILE <= nnz - _reduced(begins, T.max):
+                    if is_tiled and places + TILE <= X.shape[0] - _reduced(begins, T.max):
                         for t in range(full // TILE):
-                            first, second, third, fourth = _columns(
-                                [X[T.Ramp(begins[e] + t * TILE, 1, TILE)] for e in range(size)]
+                            store_tile(
+                                Y, base, t, _columns([X[T.Ramp(begins[e] + t * TILE, 1, TILE)] for e in range(size)])
                             )
-                            Y[T.Ramp(base + t * TILE * lanes, 1, size)] = first
-                            Y[T.Ramp(base + (t * TILE + 1) * lanes, 1, size)] = second
-                            Y[T.Ramp(base + (t * TILE + 2) * lanes, 1, size)] = third
-                            Y[T.Ramp(base + (t * TILE + 3) * lanes, 1, size)] = fourth
                         for t in T.serial(full // TILE, places // TILE, annotations=WHOLE):
-                            first, second, third, fourth = _taken_columns(X, begins, lengths, t * TILE)
-                            Y[T.Ramp(base + t * TILE * lanes, 1, size)] = first
-                            Y[T.Ramp(base + (t * TILE + 1) * lanes, 1, size)] = second
-                            Y[T.Ramp(base + (t * TILE + 2) * lanes, 1, size)] = third
-                            Y[T.Ramp(base + (t * TILE + 3) * lanes, 1, size)] = fourth
+                            store_tile(Y, base, t, _taken_columns(X, begins, lengths, t * TILE))
                         if places % TILE > 0:
                             done = places // TILE * TILE
-                            first, second, third, fourth = _taken_columns(X, begins, lengths, done)
+                            first, second, third, fourth = _taken_columns(X, begins, lengths, done)  # noqa: RUF059
                             Y[T.Ramp(base + done * lanes, 1, size)] = first
                             if places % TILE > 1:
                                 Y[T.Ramp(base + (done + 1) * lanes, 1, size)] = second
@@ -305,4 +297,4 @@ def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element:
                                         full + p < lengths[e], X[begins[e] + full + p], T.Cast(dtype, 0)
                                     )
 
-    return copy_lanes
+    return _program("copy_lanes", copy_lanes, index_dtype, dtype, is_ordered)

@@ -7,6 +7,7 @@ arguments are converted for the scheduled program, and its results are converted
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tilewright import ir
@@ -103,12 +104,15 @@ def prefix(schedule: Schedule, count: int) -> Trace:
     return type(schedule.trace)(schedule.trace.insts[:count], decisions)
 
 
+@dataclass(eq=False)
 class _Layout:
     """A step that changes the layout of one parameter."""
 
-    def __init__(self, step: int, position: int, index_map: ir.IndexMap, padding: Any) -> None:
-        self.step, self.position, self.index_map, self.padding = step, position, index_map, padding
-        self.sizes: dict[Any, int] = {}
+    step: int
+    position: int
+    index_map: ir.IndexMap
+    padding: Any
+    sizes: dict[Any, int] = field(default_factory=dict, init=False)
 
     def convert(self, arguments: Sequence[Any]) -> _InLayout:
         """Return the arguments with the array in the layout."""
