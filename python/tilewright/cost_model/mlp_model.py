@@ -329,20 +329,24 @@ class MLPModel(CostModel):
         costs = costs_in(results, len(candidates))
         if not candidates:
             return
-        features = features_from(self.extractor, context, candidates, self.trainer.network.input_dim)
-        kept = [i for i, rows in enumerate(features) if len(rows)]
+        kept, features = self._features(context, candidates)
         if kept:
-            self.trainer.learn(key_of(context), [features[i] for i in kept], costs[kept])
+            self.trainer.learn(key_of(context), features, costs[kept])
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
         """Scores, more for faster ones; of candidates without features, less than of all others."""
         candidates = candidates_in(candidates)
         if not candidates:
             return np.zeros(0)
-        features = features_from(self.extractor, context, candidates, self.trainer.network.input_dim)
-        kept = [i for i, rows in enumerate(features) if len(rows)]
+        kept, features = self._features(context, candidates)
         scores = np.zeros(len(candidates))
         if kept:
             # Searches take what is below zero for nothing.
-            scores[kept] = 1 / (1 + np.exp(-self.trainer.scores([features[i] for i in kept])))
+            scores[kept] = 1 / (1 + np.exp(-self.trainer.scores(features)))
         return scores
+
+    def _features(self, context: Any, candidates: Sequence[Any]) -> tuple[list[int], list[NDArray[Any]]]:
+        """Return the positions of candidates that have features, and these."""
+        features = features_from(self.extractor, context, candidates, self.trainer.network.input_dim)
+        kept = [i for i, rows in enumerate(features) if len(rows)]
+        return kept, [features[i] for i in kept]

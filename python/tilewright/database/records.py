@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import textwrap
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,15 @@ def steps_of(trace: Trace) -> tuple[str, ...]:
     text = str(trace.simplified()).partition("-> None:\n")[2]
     marker = ("pass", "sch.enter_postproc()")  # statements without effect
     return tuple(line for line in textwrap.dedent(text).splitlines() if line not in marker)
+
+
+def records_by_target(store: Any) -> Iterator[tuple[_core.Workload, dict[str, list[_core.Record]]]]:
+    """Yield each program with its records, by target."""
+    for workload in sorted(store.workloads(), key=lambda each: (each.name, each.hash)):
+        by_target: dict[str, list[_core.Record]] = {}
+        for row in store.records(workload.hash, ""):
+            by_target.setdefault(row.target, []).append(row)
+        yield workload, by_target
 
 
 def recorded_formats(store: Any, program: ir.PrimFunc | ir.Module, target: TargetLike) -> list[RecordedFormat]:

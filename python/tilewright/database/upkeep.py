@@ -20,6 +20,7 @@ from tilewright.database.records import (
     open_database,
     read_database,
     recorded_program,
+    records_by_target,
     sizes_of,
     title_of,
 )
@@ -179,10 +180,7 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
 def statistics(store: Any) -> Table:
     """Return a table with the number of records by outcome, and their dates, for each program and target."""
     rows = []
-    for workload in sorted(store.workloads(), key=lambda each: (each.name, each.hash)):
-        by_target: dict[str, list[_core.Record]] = {}
-        for row in store.records(workload.hash, ""):
-            by_target.setdefault(row.target, []).append(row)
+    for workload, by_target in records_by_target(store):
         least: dict[str, float] = {}  # from the finals, if there are any
         for row in store.top_k(workload.hash, "", sys.maxsize):
             least.setdefault(row.target, row.median)

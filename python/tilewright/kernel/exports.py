@@ -43,8 +43,7 @@ def alone(program: _Program, own: str, name: str) -> _Program:
 
     while todo:
         _core.visit(todo.pop(), keep)
-    lowered = _core.Module(kept, dict(program.lowered.attrs))
-    return program._replace(lowered=lowered, code=_core.compile_object(lowered, program.target))
+    return _with_functions(program, kept)
 
 
 def _with_validators(program: _Program) -> _Program:
@@ -63,7 +62,11 @@ def _with_validators(program: _Program) -> _Program:
     if not validators:
         return program
     checks = _core.lower(_core.Module(validators), program.target, "")[0]
-    lowered = _core.Module({**dict(program.lowered.functions), **dict(checks.functions)}, dict(program.lowered.attrs))
+    return _with_functions(program, {**dict(program.lowered.functions), **dict(checks.functions)})
+
+
+def _with_functions(program: _Program, functions: dict[str, Any]) -> _Program:
+    lowered = _core.Module(functions, dict(program.lowered.attrs))
     return program._replace(lowered=lowered, code=_core.compile_object(lowered, program.target))
 
 

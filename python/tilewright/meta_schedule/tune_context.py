@@ -15,6 +15,7 @@ from tilewright.meta_schedule.space_generator import ScheduleFn, SpaceGenerator,
 from tilewright.search.spaces import SPACES, design_spaces
 from tilewright.support import limits
 from tilewright.support.wrong_arguments import explained
+from tilewright.task.task import with_public_name
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule.search_strategy import SearchStrategy
@@ -41,12 +42,8 @@ def normalize_module(program: ir.PrimFunc | ir.IRModule) -> ir.IRModule:
         ((name, function),) = functions.items()
         if not isinstance(function, ir.PrimFunc) or name == "main":
             return program
-        return ir.IRModule({"main": _public(function)})
-    return ir.IRModule({"main": _public(program).with_attr("tir.noalias", True)})
-
-
-def _public(function: ir.PrimFunc) -> ir.PrimFunc:
-    return function if "global_symbol" in function.attrs else function.with_attr("global_symbol", "main")
+        return ir.IRModule({"main": with_public_name(function)})
+    return ir.IRModule({"main": with_public_name(program).with_attr("tir.noalias", True)})
 
 
 def _threads(number: int | str) -> int:

@@ -21,6 +21,7 @@ from tilewright.database.origins import origin_of, origin_table
 from tilewright.database.records import (
     is_cold,
     read_database,
+    records_by_target,
     schedule_of,
     serves,
     sizes_of,
@@ -399,10 +400,7 @@ def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
     store = read_database(path)
     check_intact(path)
     tasks = []
-    for workload in sorted(store.workloads(), key=lambda each: (each.name, each.hash)):
-        by_target: dict[str, list[Record]] = {}
-        for row in store.records(workload.hash, ""):
-            by_target.setdefault(row.target, []).append(row)
+    for workload, by_target in records_by_target(store):
         known, remark = _known_task(workload)
         for target, rows in sorted(by_target.items()):
             best = [row for row in store.top_k(workload.hash, target, sys.maxsize) if _has_time(row)] if target else []

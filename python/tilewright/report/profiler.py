@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from tilewright.support.thread_stack import ThreadStack
 from tilewright.tables import Table
 from tilewright.timing import format_seconds
 
@@ -15,8 +16,6 @@ __all__ = ["CONCURRENT", "PartTimes", "Profiler", "time_table", "total_seconds"]
 
 #: prefix of the names of parts that run concurrently in other processes, which are not included in the total
 CONCURRENT = "beside/"
-
-_local = threading.local()
 
 
 class PartTimes(dict[str, float]):
@@ -34,9 +33,7 @@ class PartTimes(dict[str, float]):
         raise KeyError(part)
 
 
-def _stack() -> list[Profiler]:
-    stack: list[Profiler] = _local.__dict__.setdefault("profilers", [])
-    return stack
+_ACTIVE: ThreadStack[Profiler] = ThreadStack()
 
 
 class Profiler:
@@ -59,11 +56,11 @@ class Profiler:
 
     def __enter__(self) -> Profiler:
         self._started.append(time.perf_counter())
-        _stack().append(self)
+        _ACTIVE.items.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        _stack().remove(self)
+        _ACTIVE.items.remove(self)
         self.add("Total", time.perf_counter() - self._started.pop())
 
     def add(self, name: str, seconds: float) -> None:
@@ -94,7 +91,7 @@ class Profiler:
     @staticmethod
     def current() -> Profiler | None:
         """Return the innermost profiler whose ``with`` block this thread is in."""
-        return _stack()[-1] if _stack() else None
+        return _ACTIVE.current()
 
     @staticmethod
     def timeit(name: str) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from tilewright import _core, ir, te
 from tilewright.kernel.kernel import Kernel, compile_quietly
 from tilewright.sparse.array_kernels import scatter_kernel
-from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, runs_of, unknown_fact
+from tilewright.sparse.format_rule import FormatRewriteRule, Nonzeros, Rows, SomeFacts, runs_of
 from tilewright.sparse.function_identity import made_of
 from tilewright.sparse.structure import name_of
 from tilewright.support.nodes import nodes_of
@@ -71,9 +71,11 @@ class AllNonzeros(Nonzeros):
         return self.indptr[rows], self._lengths[rows]
 
 
-class _Symbols:
+class _Symbols(SomeFacts):
     """The symbolic counterpart of :class:`Nonzeros`: each property is a variable instead of an array. What nobody asks
     for has no bound either: a tensor may have more rows than there is memory to count the nonzeros of each."""
+
+    lacks = NotByNonzeros
 
     def __init__(self, given: Nonzeros, dtype: str) -> None:
         self.shape = given.shape
@@ -91,34 +93,32 @@ class _Symbols:
     @functools.cached_property
     def row(self) -> ir.Var:
         """Return the row."""
-        given = self._given
-        matrix = len(self.shape) == 2
-        return self.coordinates[0] if matrix else self._variable("row", lambda: given.row, given._rows)
+        return self.coordinates[0] if len(self.shape) == 2 else self._fact("row", self._given._rows)
 
     @functools.cached_property
     def place(self) -> ir.Var:
         """Return the index within the row."""
-        given = self._given
-        return self._variable("place", lambda: given.place, given.longest)
+        return self._fact("place", self._given.longest)
 
     @functools.cached_property
     def length(self) -> ir.Var:
         """Return the number of nonzeros of the row."""
-        given = self._given
-        return self._variable("length", lambda: given.length, given.longest + 1)
+        return self._fact("length", self._given.longest + 1)
 
     @functools.cached_property
     def longest(self) -> ir.Var:
         """Return the largest length."""
-        given = self._given
-        return self._variable("longest", lambda: given.longest, given.longest + 1)
+        return self._fact("longest", self._given.longest + 1)
 
     @functools.cached_property
     def position(self) -> ir.Var:
         """Return the number of the nonzero."""
         given = self._given
         end = len(given.column) if type(given) is AllNonzeros else int(given.position.max(initial=-1)) + 1
-        return self._variable("position", lambda: given.position, end)
+        return self._fact("position", end)
+
+    def _fact(self, name: str, end: int) -> ir.Var:
+        return self._variable(name, functools.partial(getattr, self._given, name), end)
 
     def _variable(self, name: str, values: Callable[[], Any], end: int) -> ir.Var:
         variable = ir.Var(name, self._dtype)
@@ -148,12 +148,11 @@ class _Symbols:
         given = self._given
         return self._variable(f"rank{len(self.facts)}", lambda: given.strip_rank(height), self.shape[-1])
 
-    def __getattr__(self, name: str) -> Any:
-        raise NotByNonzeros(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
 
-
-class _CoordinateSymbols:
+class _CoordinateSymbols(SomeFacts):
     """Coordinates of any nonzero of a tensor of a shape, as variables."""
+
+    lacks = NotByNonzeros
 
     def __init__(self, shape: Sequence[int]) -> None:
         self.shape = tuple(shape)
@@ -161,9 +160,7 @@ class _CoordinateSymbols:
         self.column = self.coordinates[-1]
 
     def __getattr__(self, name: str) -> Any:
-        if name == "row" and len(self.shape) == 2:
-            return self.coordinates[0]
-        raise NotByNonzeros(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
+        return self.coordinates[0] if name == "row" and len(self.shape) == 2 else super().__getattr__(name)
 
 
 #: by what conditions are made of and a shape: whether they hold for all coordinates

@@ -22,7 +22,7 @@ from tilewright import _core, ir
 from tilewright.kernel.kernel import Kernel
 from tilewright.script import tir as T
 from tilewright.sparse.array_kernels import compiled
-from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, in_windows, unknown_fact
+from tilewright.sparse.format_rule import FormatRewriteRule, Nonzeros, Rows, SomeFacts, in_windows
 from tilewright.sparse.function_identity import made_of
 from tilewright.sparse.programs import size_vars
 from tilewright.sparse.structure import largest, name_of
@@ -50,8 +50,10 @@ class NotByRows(Exception):
     """The index map of a rule uses more than a row and a place."""
 
 
-class RowNonzero:
+class RowNonzero(SomeFacts):
     """A nonzero as expressions, for index maps: what :class:`Nonzeros` is for arrays."""
+
+    lacks = NotByRows
 
     def __init__(self, facts: Sequence[Any], ranks: Callable[[int], Any]):
         self.row, self.column, self.place, self.length, self.position, self.longest = facts
@@ -63,9 +65,6 @@ class RowNonzero:
         """Return the rank of the row: an element of a table that :func:`fill` gets."""
         self.asked.append((key, window))
         return self._ranks(len(self.asked) - 1)
-
-    def __getattr__(self, name: str) -> Any:
-        raise NotByRows(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
 
 
 class LastNonzeros(Nonzeros):

@@ -42,6 +42,15 @@ def unknown_fact(name: str, of: str, facts: Sequence[str]) -> Exception:
     return ArgumentError.of("sparse/index-map", f"{of} have no {name!r}", hint)
 
 
+class SomeFacts:
+    """Base of nonzeros that lack some properties: `lacks` is raised for these."""
+
+    lacks: type[Exception]
+
+    def __getattr__(self, name: str) -> Any:
+        raise self.lacks(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
+
+
 @dataclass(frozen=True)
 class FormatAxis:
     """One axis of a format. The index map says for each nonzero the key along it, and perhaps a coordinate.

@@ -6,14 +6,16 @@ All functions take the shape first: `m` rows and `n` columns. Arguments that are
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.sparse.format_rule import FormatRewriteRule, Nonzeros, compressed, dense, picklable, varied
 from tilewright.support import limits
 
+_Given = ParamSpec("_Given")
 #: rules that divide the nonzeros among them
 Rules = list[FormatRewriteRule]
 #: a bucket of :func:`hyb` is at most 2 to this wide
@@ -26,36 +28,44 @@ def _check(least: int, **numbers: Any) -> None:
         limits.whole(name, number, least)
 
 
-@picklable
+def _of_matrix(make: Callable[_Given, Rules]) -> Callable[_Given, Rules]:
+    """Decorate a format of matrices: rows and columns are checked, and its rules can be pickled."""
+
+    @functools.wraps(make)
+    def checked(*given: _Given.args, **named: _Given.kwargs) -> Rules:
+        sizes = dict(zip("mn", given, strict=False)) | named
+        _check(0, **{name: sizes[name] for name in "mn" if name in sizes})
+        return make(*given, **named)
+
+    return picklable(checked)
+
+
+@_of_matrix
 def csr(m: int, n: int) -> Rules:
     """Return compressed sparse rows."""
-    _check(0, m=m, n=n)
     return [
         FormatRewriteRule("csr", (dense("I", m), varied("J")), lambda z: (z.row, (z.place, z.column)), shape=(m, n))
     ]
 
 
-@picklable
+@_of_matrix
 def csc(m: int, n: int) -> Rules:
     """Return compressed sparse columns."""
-    _check(0, m=m, n=n)
     axes = (dense("J", n), compressed("I"))
     return [FormatRewriteRule("csc", axes, lambda z: (z.column, (z.row * z.longest + z.place, z.row)), shape=(m, n))]
 
 
-@picklable
+@_of_matrix
 def dcsr(m: int, n: int) -> Rules:
     """Return compressed sparse rows of those that are not empty."""
-    _check(0, m=m, n=n)
     return [
         FormatRewriteRule("dcsr", (compressed("I"), varied("J")), lambda z: (z.row, (z.place, z.column)), shape=(m, n))
     ]
 
 
-@picklable
+@_of_matrix
 def coo(m: int, n: int) -> Rules:
     """Return row and column of each nonzero."""
-    _check(0, m=m, n=n)
     axes = (compressed("I"), dense("J", 1))
     return [FormatRewriteRule("coo", axes, lambda z: ((z.position, z.row), (0, z.column)), shape=(m, n))]
 
@@ -71,14 +81,13 @@ def csf(*shape: int) -> Rules:
     return [FormatRewriteRule("csf", axes, lambda z: z.coordinates, shape=shape)]
 
 
-@picklable
+@_of_matrix
 def bsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
     """Return rows of dense blocks: of `height` rows and `width` columns, which is `height` unless given."""
     if isinstance(height, tuple | list):
         message, hint = f"height is {height!r}", "give height and width: bsr(m, n, height, width)"
         raise ArgumentTypeError.of("arguments/number", message, hint)
     width = height if width is None else width
-    _check(0, m=m, n=n)
     _check(1, height=height, width=width)
     axes = (dense("IO", math.ceil(m / height)), compressed("JO"), dense("II", height), dense("JI", width))
     blocks = lambda z: (z.row // height, z.column // width, z.row % height, z.column % width)  # noqa: E731
@@ -92,10 +101,10 @@ def dbsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
     return [FormatRewriteRule("dbsr", (compressed("IO"), *rule.axes[1:]), rule.index_map, shape=(m, n))]
 
 
-@picklable
+@_of_matrix
 def ell(m: int, n: int, width: int) -> Rules:
     """Return rows of `width` nonzeros."""
-    _check(0, m=m, n=n, width=width)
+    _check(0, width=width)
     return [
         FormatRewriteRule(
             "ell", (dense("I", m), dense("J", width)), lambda z: (z.row, (z.place, z.column)), shape=(m, n)
@@ -103,21 +112,19 @@ def ell(m: int, n: int, width: int) -> Rules:
     ]
 
 
-@picklable
+@_of_matrix
 def padded_csr(m: int, n: int, size: int) -> Rules:
     """Return rows of chunks of `size` nonzeros."""
-    _check(0, m=m, n=n)
     _check(1, size=size)
     chunks = lambda z: (z.row, z.place // size, (z.place % size, z.column))  # noqa: E731
     return [FormatRewriteRule("padded_csr", (dense("I", m), varied("JO"), dense("JI", size)), chunks, shape=(m, n))]
 
 
-@picklable
+@_of_matrix
 def hyb(m: int, n: int, parts: int, widest: int, cut: bool = True) -> Rules:
     """Return ELL in buckets (SparseTIR, section 4.1): columns in `parts` equal parts, rows by their length there,
     rounded up to a power of two. Rows longer than 2 ** `widest` are cut into several rows of the last bucket, or else
     stored behind the buckets as they are: then no row of a part occurs twice."""
-    _check(0, m=m, n=n)
     _check(1, parts=parts)
     limits.whole("widest", widest, 0, most=WIDEST)
     size = max(1, math.ceil(n / parts))
@@ -156,11 +163,10 @@ def _lengths(least: int, most: int | None) -> Callable[[Nonzeros], Any]:
     return lambda z: (z.length > least) & (z.length <= most) if most is not None else z.length > least
 
 
-@picklable
+@_of_matrix
 def sell(m: int, n: int, rows: int = 16, window: int | None = None) -> Rules:
     """Return SELL-C-sigma (Kreutzer et al., SISC 2014): slices of `rows` rows, sorted by descending length within
     windows of so many rows; a slice is stored column after column."""
-    _check(0, m=m, n=n)
     _check(1, rows=rows, **({} if window is None else {"window": window}))
     axes = (dense("S", math.ceil(m / rows)), varied("P"), dense("L", rows))
 
@@ -171,27 +177,24 @@ def sell(m: int, n: int, rows: int = 16, window: int | None = None) -> Rules:
     return [FormatRewriteRule("sell", axes, slices, shape=(m, n))]
 
 
-@picklable
+@_of_matrix
 def ragged(m: int, n: int) -> Rules:
     """Return rows up to their last nonzero, dense."""
-    _check(0, m=m, n=n)
     return [FormatRewriteRule("ragged", (dense("I", m), varied("J")), lambda z: (z.row, z.column), shape=(m, n))]
 
 
-@picklable
+@_of_matrix
 def banded(m: int, n: int, below: int, above: int) -> Rules:
     """Return diagonals, from `below` ones under the main one to `above` over it: implicit, without coordinates."""
-    _check(0, m=m, n=n)
     _check(-limits.MOST, below=below, above=above)
     limits.whole("below + above", below + above, -1, "no diagonal would be left")
     axes = (dense("I", m), dense("D", below + above + 1))
     return [FormatRewriteRule("banded", axes, lambda z: (z.row, z.column - z.row + below), shape=(m, n))]
 
 
-@picklable
+@_of_matrix
 def strided(m: int, n: int, step: int) -> Rules:
     """Return the columns that are multiples of `step`: implicit."""
-    _check(0, m=m, n=n)
     _check(1, step=step)
     axes = (dense("I", m), dense("J", math.ceil(n / step)))
     return [
@@ -201,10 +204,9 @@ def strided(m: int, n: int, step: int) -> Rules:
     ]
 
 
-@picklable
+@_of_matrix
 def sr_bcrs(m: int, n: int, height: int, group: int) -> Rules:
     """Return strips of `height` rows, whose distinct columns are stored in groups (Chen et al., PPoPP 2021)."""
-    _check(0, m=m, n=n)
     _check(1, height=height, group=group)
     axes = (dense("IO", math.ceil(m / height)), varied("JO"), dense("II", height), dense("JI", group, parent="JO"))
 

@@ -21,6 +21,7 @@ from tilewright.sparse.format_rule import (
     FormatRewriteRule,
     Nonzeros,
     Rows,
+    SomeFacts,
     unknown_fact,
 )
 from tilewright.sparse.function_identity import made_of
@@ -67,8 +68,10 @@ class _Each(np.lib.mixins.NDArrayOperatorsMixin):
         return _Each(self.numbers.astype(dtype))
 
 
-class _RowFacts:
+class _RowFacts(SomeFacts):
     """Properties that all nonzeros of a row share, for each row."""
+
+    lacks = _NotOfRows
 
     def __init__(self, shape: Sequence[int], lengths: Array) -> None:
         self.shape, self._lengths = tuple(shape), lengths
@@ -87,9 +90,6 @@ class _RowFacts:
     def longest(self) -> int:
         """Return the largest length, at least 1."""
         return max(1, int(self._lengths.max(initial=0)))
-
-    def __getattr__(self, name: str) -> Any:
-        raise _NotOfRows(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
 
 
 class _LengthFacts:

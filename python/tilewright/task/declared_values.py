@@ -64,7 +64,7 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
     domains = _root_annotation(func, DOMAINS)
     if not domains:
         return []
-    positions = {func.buffer_map[p].data: i for i, p in enumerate(func.params) if p in func.buffer_map}
+    positions = _positions(func)
     analyzer = _core.Analyzer()
     for i, shape in shapes.items():
         for extent, size in zip(func.buffer_map[func.params[i]].shape, shape, strict=True):
@@ -88,9 +88,13 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
     return result
 
 
+def _positions(func: Any) -> dict[Any, int]:
+    return {func.buffer_map[p].data: i for i, p in enumerate(func.params) if p in func.buffer_map}
+
+
 def disjoint_groups(func: Any) -> list[list[int]]:
     """Return groups of positions of parameters that the function declares to be disjoint: without common values."""
-    positions = {func.buffer_map[p].data: i for i, p in enumerate(func.params) if p in func.buffer_map}
+    positions = _positions(func)
     groups = _merged([[region.buffer.data for region in group] for group in _root_annotation(func, DISJOINT)])
     return [[positions[data] for data in group if data in positions] for group in groups]
 

@@ -118,6 +118,11 @@ def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:
     return function
 
 
+def with_public_name(function: ir.PrimFunc) -> ir.PrimFunc:
+    """Return the function with a name for callers: "main" unless it has one."""
+    return function if "global_symbol" in function.attrs else function.with_attr("global_symbol", "main")
+
+
 def module_of(program: ir.PrimFunc | ir.Module) -> ir.Module:
     """Return a program in the form that databases store: sparse iterations are lowered to blocks over arrays."""
     return _core.lower_sparse_iterations(_module_as_written(program))

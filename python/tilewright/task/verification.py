@@ -27,7 +27,16 @@ from tilewright.task.reference import (
     with_hint_on_inputs,
 )
 from tilewright.task.specialize import specialize
-from tilewright.task.task import Parameter, Task, array_labels_of, by_buffer, check_inputs, check_value, task_of
+from tilewright.task.task import (
+    Parameter,
+    Task,
+    array_labels_of,
+    by_buffer,
+    check_inputs,
+    check_value,
+    task_of,
+    with_public_name,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -245,7 +254,7 @@ def _call(program: ir.PrimFunc, number: int, inputs: Mapping[str, Any], conversi
             values[v] = np.asarray(inputs[name]).item()
             check_value(name, values[v], v, where="inputs")
     _fit_structure(program, sizes, values, {*inputs})
-    public = _public(specialize(function, {**sizes, **values}))
+    public = with_public_name(specialize(function, {**sizes, **values}))
     task = task_of(public, labels=array_labels_of(program))
     if public.axes:  # the interpreter reads sparse buffers by coordinates
         task = replace(task, module=ir.Module({task.function: public}))
@@ -327,10 +336,6 @@ def _by_shapes(function: ir.PrimFunc) -> ir.PrimFunc:
     return ir.PrimFunc(
         params, dict(function.buffer_map), function.ret_type, function.attrs, function.body, function.axes
     )
-
-
-def _public(function: ir.PrimFunc) -> ir.PrimFunc:
-    return function if "global_symbol" in function.attrs else function.with_attr("global_symbol", "main")
 
 
 def _size_variables(function: ir.PrimFunc) -> list[ir.Var]:

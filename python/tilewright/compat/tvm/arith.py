@@ -484,9 +484,10 @@ def detect_linear_equation(expr: Any, var_list: Sequence[Any]) -> list[Any]:
     return [*result, analyzer.simplify(rest)]
 
 
-def _conjuncts(expr: Any) -> list[Any]:
+def conjuncts(expr: Any) -> list[Any]:
+    """The conditions that hold together."""
     if isinstance(expr, _core.And):
-        return [*_conjuncts(expr.a), *_conjuncts(expr.b)]
+        return [*conjuncts(expr.a), *conjuncts(expr.b)]
     return [expr]
 
 
@@ -511,7 +512,7 @@ def detect_clip_bound(expr: Any, var_list: Sequence[Any]) -> list[Any]:
     """
     analyzer = native.Analyzer()
     bounds: list[list[Any]] = [[None, None] for _ in var_list]
-    for part in _conjuncts(as_expr(expr)):
+    for part in conjuncts(as_expr(expr)):
         slacks = _at_least_zero(part)
         if slacks is None:
             return []

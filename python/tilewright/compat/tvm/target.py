@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
 from tilewright.kernel import device as devices
+from tilewright.support.thread_stack import ThreadStack
 
 __all__ = ["Target", "TargetKind", "create", "cuda", "current", "hexagon", "list_tags"]
 
@@ -30,13 +30,7 @@ _DEFAULTS: dict[str, Any] = {
     "model": "unknown",
 }
 
-_local = threading.local()
-
-
-def _stack() -> list[TargetAsTVM]:
-    """The targets whose `with` this thread is in."""
-    stack: list[TargetAsTVM] = _local.__dict__.setdefault("targets", [])
-    return stack
+_ACTIVE: ThreadStack[TargetAsTVM] = ThreadStack()
 
 
 class TargetAsTVM(_core.Target):
@@ -101,18 +95,19 @@ class TargetAsTVM(_core.Target):
         return exported
 
     def __enter__(self) -> TargetAsTVM:
-        _stack().append(self)
+        _ACTIVE.items.append(self)
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        _stack().pop()
+        _ACTIVE.items.pop()
 
 
 def current(allow_none: bool = True) -> TargetAsTVM | None:
     """The target of the innermost `with`; without one, None or a ValueError."""
-    if not _stack() and not allow_none:
+    found = _ACTIVE.current()
+    if found is None and not allow_none:
         raise ValueError("there is no current target: open one by 'with Target(...)'")
-    return _stack()[-1] if _stack() else None
+    return found
 
 
 def _with_stated_threads(description: Any) -> TargetAsTVM:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
+
+from tilewright.support.thread_stack import ThreadStack
 
 __all__ = [
     "ApplyPassToFunction",
@@ -21,13 +22,7 @@ __all__ = [
 ]
 
 
-_local = threading.local()
-
-
-def _open() -> list[PassContext]:
-    """The contexts that this thread is in."""
-    contexts: list[PassContext] = _local.__dict__.setdefault("contexts", [])
-    return contexts
+_ACTIVE: ThreadStack[PassContext] = ThreadStack()
 
 
 #: Options of TVM that steer how its passes go about their work: Tilewright's pipeline decides that itself.
@@ -99,7 +94,7 @@ class PassContext:
 
     def __enter__(self) -> PassContext:
         self._enter_instruments()
-        _open().append(self)
+        _ACTIVE.items.append(self)
         return self
 
     def _enter_instruments(self) -> None:
@@ -137,13 +132,13 @@ class PassContext:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _open().pop()
+        _ACTIVE.items.pop()
         self._exit_instruments()
 
     @staticmethod
     def current() -> PassContext:
         """The innermost context that is open; one with the defaults when none is."""
-        return _open()[-1] if _open() else PassContext()
+        return _ACTIVE.current() or PassContext()
 
     @staticmethod
     def list_configs() -> dict[str, dict[str, str]]:

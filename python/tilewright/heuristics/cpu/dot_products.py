@@ -221,14 +221,19 @@ def _schedule(schedule: Schedule, info: BlockInfo, left: int, group: int, tile: 
     begin = schedule.decompose_reduction(info.block, [*reduced, steps][0])
     schedule.tensorize(lanes, intrin)
     for block in (begin, epilogue):
-        own = schedule.get_loops(block)[len(every) :]
-        if (constant(schedule.get(own[-1]).extent) or 0) > DOT_LANES:
-            # Results are stored in vectors of the instruction's width; otherwise each step would split the vectors.
-            own[-1:] = schedule.split(own[-1], [None, DOT_LANES])
-        vectorize_last(schedule, own)
+        vectorize_last(schedule, result_loops(schedule, block, len(every)))
     for loop in (*rows, vectors):
         schedule.unroll(loop)
     try_step(schedule.parallel, fuse_all(schedule, head))
+
+
+def result_loops(schedule: Schedule, block: BlockRV, outside: int) -> list[LoopRV]:
+    """Return the loops of a block without so many outer ones; the last one is split into vectors of the instruction's
+    width, in which results are stored: otherwise each step would split the vectors."""
+    own = schedule.get_loops(block)[outside:]
+    if (constant(schedule.get(own[-1]).extent) or 0) > DOT_LANES:
+        own[-1:] = schedule.split(own[-1], [None, DOT_LANES])
+    return own
 
 
 def pack_for_dot_products(

@@ -14,7 +14,6 @@ from tilewright.heuristics.block_info import (
     BlockInfo,
     block_info,
     coefficient,
-    constant,
     fusible_epilogue,
     is_parameter,
 )
@@ -26,6 +25,7 @@ from tilewright.heuristics.cpu.dot_products import (
     pack_for_dot_products,
     packing_cycles,
     padded,
+    result_loops,
 )
 from tilewright.heuristics.cpu.parameters import (
     AMX_BLOCKS,
@@ -216,10 +216,7 @@ def _schedule(match: Match, way: _Way) -> None:
     begin = schedule.decompose_reduction(info.block, within[0])
     schedule.tensorize(schedule.blockize([begin, info.block]), product.name)
     if epilogue is not None:
-        own = schedule.get_loops(epilogue)[len(order) :]
-        if (constant(schedule.get(own[-1]).extent) or 0) > DOT_LANES:
-            own[-1:] = schedule.split(own[-1], [None, DOT_LANES])
-        try_step(schedule.vectorize, own[-1])
+        try_step(schedule.vectorize, result_loops(schedule, epilogue, len(order))[-1])
     try_step(schedule.parallel, fuse_all(schedule, first))
 
 

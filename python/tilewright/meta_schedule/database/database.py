@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -26,18 +25,14 @@ from tilewright.meta_schedule.module_equality import ModuleEquality, module_equa
 from tilewright.schedule import Schedule
 from tilewright.support import limits
 from tilewright.support.machine import TargetLike
+from tilewright.support.thread_stack import ThreadStack
 from tilewright.support.user_lines import users_level
 from tilewright.support.wrong_arguments import explained
 from tilewright.task.task import module_of
 
 __all__ = ["Database"]
 
-_local = threading.local()
-
-
-def _stack() -> list[Database]:
-    stack: list[Database] = _local.__dict__.setdefault("databases", [])
-    return stack
+_ACTIVE: ThreadStack[Database] = ThreadStack()
 
 
 class Database(ABC):
@@ -195,16 +190,16 @@ class Database(ABC):
             destination.commit_tuning_record(record_of_entry(record, workload))
 
     def __enter__(self) -> Self:
-        _stack().append(self)
+        _ACTIVE.items.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        _stack().pop()
+        _ACTIVE.items.pop()
 
     @staticmethod
     def current() -> Database | None:
         """Return the innermost database whose ``with`` block this thread is in."""
-        return _stack()[-1] if _stack() else None
+        return _ACTIVE.current()
 
 
 PyDatabase = Database

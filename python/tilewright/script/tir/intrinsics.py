@@ -584,30 +584,20 @@ def _check_result_type(name: str, dtype: Any, others: Sequence[Any], example: st
         raise no_dtype(dtype, how, is_near=not swapped)
 
 
-def _dtype_first(name: str) -> Callable[..., Any]:
-    example = f'T.{name}("float32", ...)' if "extern" not in name else f'T.{name}("float32", "name", ...)'
+def _with_dtype(name: str, place: int) -> Callable[..., Any]:
+    """The intrinsic whose first or last argument (0, -1) is the type of its result."""
+    example = f'T.{name}(..., "float32")' if place else f'T.{name}("float32", ...)'
+    if "extern" in name and not place:
+        example = f'T.{name}("float32", "name", ...)'
 
     def call(*args: Any, dtype: Any = None) -> Any:
+        given = list(args)
         if dtype is None:
-            if not args:
+            if not given:
                 raise fail("script/arguments", f"T.{name} needs the type of its result", example)
-            dtype, args = args[0], args[1:]
-        _check_result_type(name, dtype, args, example)
-        return _call(dtype or "void", name, list(args))
-
-    return call
-
-
-def _dtype_last(name: str) -> Callable[..., Any]:
-    example = f'T.{name}(..., "float32")'
-
-    def call(*args: Any, dtype: Any = None) -> Any:
-        if dtype is None:
-            if not args:
-                raise fail("script/arguments", f"T.{name} needs the type of its result", example)
-            dtype, args = args[-1], args[:-1]
-        _check_result_type(name, dtype, args, example)
-        return _call(dtype, name, list(args))
+            dtype = given.pop(place)
+        _check_result_type(name, dtype, given, example)
+        return _call(dtype if place else dtype or "void", name, given)
 
     return call
 
@@ -618,7 +608,7 @@ def _table() -> dict[str, Callable[..., Any]]:
     for name, arity, place, typing, result, _ in _script.intrinsics():
         if place == 3:
             continue
-        function = _plain(name, arity) if place == 0 else _dtype_first(name) if place == 1 else _dtype_last(name)
+        function = _plain(name, arity) if place == 0 else _with_dtype(name, 0 if place == 1 else -1)
         function.__name__ = function.__qualname__ = name
         function.__doc__ = _docs.doc_of(name, arity, typing, result)
         functions[name] = function

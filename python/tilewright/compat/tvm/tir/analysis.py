@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.compat.tvm.tir.estimate_flops import estimate_tir_flops
-from tilewright.compat.tvm.tir.verify_gpu_code import verify_gpu_code
+from tilewright.compat.tvm.tir.verify_gpu_code import inside, verify_gpu_code
 from tilewright.compat.tvm.transform import Pass, PassInfo
 from tilewright.errors import ScriptError
 from tilewright.meta_schedule import find_anchor_block
@@ -80,25 +80,17 @@ def get_block_read_write_region(block: Any, buffer_var_map: Mapping[Any, Any]) -
     return [reads + opaque, writes + opaque]
 
 
-def _inside(node: Any) -> list[Any]:
-    """The statements of a statement's next level."""
-    if isinstance(node, ir.SeqStmt):
-        return list(node.seq)
-    parts = (getattr(node, name, None) for name in ("init", "body", "then_case", "else_case", "block"))
-    return [part for part in parts if isinstance(part, _core.Stmt)]
-
-
 def _own_accesses(node: Any) -> list[Any]:
     """Buffers that a statement itself accesses, statements inside of it aside."""
     found: list[Any] = []
-    inside = _inside(node)
+    statements = inside(node)
 
     def see(part: Any) -> bool:
         if isinstance(part, ir.BufferLoad | ir.BufferStore):
             found.append(part.buffer)
         elif isinstance(part, ir.Var) and part.dtype == "handle":
             found.append(part)
-        return not any(part.same_as(child) for child in inside)
+        return not any(part.same_as(child) for child in statements)
 
     if not isinstance(node, ir.Block | ir.For):
         ir.pre_order_visit(node, see)
@@ -121,7 +113,7 @@ def detect_buffer_access_lca(func: Any) -> dict[Any, Any]:
             buffer = pointers.get(accessed) if isinstance(accessed, ir.Var) else accessed
             if buffer is not None:
                 places[buffer] = _common(places.get(buffer, scope), scope)
-        for part in _inside(node):
+        for part in inside(node):
             walk(part, scope)
 
     walk(func.body, [])
@@ -146,7 +138,7 @@ def calculate_workspace_bytes(func: Any, workspace_byte_alignment: int) -> int:
                 count *= extent.value if isinstance(extent, ir.IntImm) else 0
             size = count * numpy_dtype(node.dtype).itemsize
             own = -(-size // workspace_byte_alignment) * workspace_byte_alignment
-        return own + max((most(part) for part in _inside(node)), default=0)
+        return own + max((most(part) for part in inside(node)), default=0)
 
     return most(func.body)
 

@@ -26,6 +26,14 @@ def _constant(extent: Any) -> int:
     return int(extent.value)
 
 
+def inside(node: Any) -> list[Any]:
+    """The statements directly inside a statement."""
+    if isinstance(node, ir.SeqStmt):
+        return list(node.seq)
+    parts = (getattr(node, name, None) for name in ("init", "body", "then_case", "else_case", "block"))
+    return [part for part in parts if isinstance(part, _core.Stmt)]
+
+
 class _Kernels:
     """Measures the kernels of a function; ``fits`` is False once something exceeds its limit."""
 
@@ -50,7 +58,7 @@ class _Kernels:
             self._bind(*axis)
             self.around.append(axis[0])
         self._vectors(node)
-        for part in self._inside(node):
+        for part in inside(node):
             self.statement(part)
         if isinstance(node, ir.Allocate):
             self._allocate(node)
@@ -78,12 +86,6 @@ class _Kernels:
         elif name != "vthread" and self.threads[name] != extent:
             self.fits = False
 
-    def _inside(self, node: Any) -> list[Any]:
-        if isinstance(node, ir.SeqStmt):
-            return list(node.seq)
-        parts = (getattr(node, name, None) for name in ("body", "then_case", "else_case", "block", "init"))
-        return [part for part in parts if isinstance(part, _core.Stmt)]
-
     def _allocate(self, node: Any) -> None:
         count = 1
         for extent in node.extents:
@@ -109,14 +111,14 @@ class _Kernels:
         """Checks vectors in the expressions of a statement, statements inside of it aside."""
         if "max_vector_bytes" not in self.limits:
             return
-        inside = self._inside(node)
+        statements = inside(node)
 
         def see(part: Any) -> bool:
             if isinstance(part, ir.Cast | ir.BufferLoad):
                 self._vector(part.dtype)
             elif isinstance(part, ir.BufferStore):
                 self._vector(part.value.dtype)
-            return not any(part.same_as(each) for each in inside)
+            return not any(part.same_as(each) for each in statements)
 
         _core.pre_order_visit(node, see)
 

@@ -90,16 +90,18 @@ def element(tensor: Any, indices: Sequence[Any]) -> Any:
     return tensor[tuple(0 if _is_one(n) else i for n, i in zip(tensor.shape, own, strict=True))]
 
 
+def over_axes(shape: Sequence[Any], value: Callable[..., Any], **more: Any) -> Any:
+    """A computed tensor whose axes are called ax0, ax1, ..."""
+    return te.compute(shape, value, varargs_names=[f"ax{number}" for number in range(len(shape))], **more)
+
+
 def elementwise(function: Callable[..., Any], *operands: Any, name: str = "compute", tag: str = "elemwise") -> Any:
     """The tensor of what a function gives for the elements of tensors and numbers; without tensors, its result."""
     shapes = [operand.shape for operand in operands if isinstance(operand, native.Tensor)]
     if not shapes:
         return function(*map(as_expr, operands))
     shape = broadcast_shape(*shapes)
-    names = [f"ax{number}" for number in range(len(shape))]
-    return te.compute(
-        shape, lambda *i: function(*(element(x, i) for x in operands)), name=name, varargs_names=names, tag=tag
-    )
+    return over_axes(shape, lambda *i: function(*(element(x, i) for x in operands)), name=name, tag=tag)
 
 
 def _unary(name: str) -> Callable[[Any], Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm import te
 from tilewright.compat.tvm.alias import absent, as_expr
-from tilewright.compat.tvm.topi.elementwise import broadcast_shape, element, elementwise
+from tilewright.compat.tvm.topi.elementwise import broadcast_shape, element, elementwise, over_axes
 from tilewright.compat.tvm.topi.shapes import reshape
 from tilewright.script.tir.intrinsics import INTRINSICS
 
@@ -135,28 +135,20 @@ def _without(indices: Sequence[Any], axis: int) -> tuple[Any, ...]:
     return (*indices[:axis], *indices[axis + 1 :])
 
 
-def _steps_of_softmax(x: Any, axis: int) -> tuple[int, Any]:
-    """Return the axis, counted from the front, and the largest elements along it."""
-    at = axis % len(x.shape)
+def _reduced(x: Any, at: int, reduce: Callable[..., Any], value: Callable[..., Any], name: str = "compute") -> Any:
+    """Reduce a dimension of `value(index, element)`, where the index is that of the result."""
     k = te.reduce_axis((0, x.shape[at]), name="k")
-    largest = te.compute(
-        _without(x.shape, at),
-        lambda *i: te.max(x[(*i[:at], k.var, *i[at:])], axis=k),
-        name="T_softmax_maxelem",
+    return te.compute(
+        _without(x.shape, at), lambda *i: reduce(value(i, x[(*i[:at], k.var, *i[at:])]), axis=k), name=name
     )
-    return at, largest
 
 
 def softmax(x: Any, axis: int = -1) -> Any:
     """exp of each element over the sum of these along an axis."""
-    at, largest = _steps_of_softmax(x, axis)
-    k = te.reduce_axis((0, x.shape[at]), name="k")
+    at = axis % len(x.shape)
+    largest = _reduced(x, at, te.max, lambda _, value: value, "T_softmax_maxelem")
     powers = te.compute(x.shape, lambda *i: INTRINSICS["exp"](x[i] - largest[_without(i, at)]), name="T_softmax_exp")
-    total = te.compute(
-        _without(x.shape, at),
-        lambda *i: te.sum(powers[(*i[:at], k.var, *i[at:])], axis=k),
-        name="T_softmax_expsum",
-    )
+    total = _reduced(powers, at, te.sum, lambda _, value: value, "T_softmax_expsum")
     return te.compute(
         x.shape, lambda *i: powers[i] / total[_without(i, at)], name="T_softmax_norm", attrs={"axis": axis}
     )
@@ -164,11 +156,9 @@ def softmax(x: Any, axis: int = -1) -> Any:
 
 def log_softmax(x: Any, axis: int = -1) -> Any:
     """The logarithm of :func:`softmax`."""
-    at, largest = _steps_of_softmax(x, axis)
-    k = te.reduce_axis((0, x.shape[at]), name="k")
-    total = te.compute(
-        _without(x.shape, at), lambda *i: te.sum(INTRINSICS["exp"](x[(*i[:at], k.var, *i[at:])] - largest[i]), axis=k)
-    )
+    at = axis % len(x.shape)
+    largest = _reduced(x, at, te.max, lambda _, value: value, "T_softmax_maxelem")
+    total = _reduced(x, at, te.sum, lambda i, value: INTRINSICS["exp"](value - largest[i]))
     return te.compute(
         x.shape,
         lambda *i: x[i] - largest[_without(i, at)] - INTRINSICS["log"](total[_without(i, at)]),
@@ -190,8 +180,7 @@ def _padded(
             inside += [] if isinstance(high, int) and high == 0 else [index < low + extent]
         return _core.if_then_else(te.all(*inside), data[tuple(at)], value) if inside else data[tuple(at)]
 
-    names = [f"ax{number}" for number in range(len(shape))]
-    return te.compute(shape, element, name=name, varargs_names=names, attrs=attrs)
+    return over_axes(shape, element, name=name, attrs=attrs)
 
 
 def pool2d(
@@ -232,9 +221,8 @@ def pool2d(
             at[dimension] = indices[dimension] * stride[number] + steps[number].var * dilation[number]
         return (te.max if largest else te.sum)(data[tuple(at)], axis=steps)
 
-    names = [f"ax{number}" for number in range(rank)]
-    pooled = te.compute(shape, window, name="pool_max" if largest else "pool_sum", varargs_names=names)
+    pooled = over_axes(shape, window, name="pool_max" if largest else "pool_sum")
     if largest:
         return pooled
     count = kernel[0] * kernel[1]
-    return te.compute(shape, lambda *at: pooled[at] / count, name="pool_avg", varargs_names=names)
+    return over_axes(shape, lambda *at: pooled[at] / count, name="pool_avg")

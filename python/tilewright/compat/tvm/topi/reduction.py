@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm import te
+from tilewright.compat.tvm.topi.elementwise import over_axes
 
 __all__ = ["all", "any", "argmax", "argmin", "max", "min", "prod", "sum"]
 
@@ -50,8 +51,7 @@ def _reduction(name: str, reduce: Callable[..., Any], text: str) -> Callable[...
             return reduce(_element(data, axes, keepdims, indices, steps), axis=steps)
 
         shape = _shape(data, reduced, keepdims)
-        names = [f"ax{number}" for number in range(len(shape))]
-        return te.compute(shape, value, name=f"{data.name}_red", varargs_names=names, tag="comm_reduce")
+        return over_axes(shape, value, name=f"{data.name}_red", tag="comm_reduce")
 
     along.__name__, along.__doc__ = name, text
     return along
@@ -95,9 +95,8 @@ def _arg(data: Any, axis: Any, *, keepdims: bool, reduce: Callable[..., Any]) ->
         return reduce((position(steps), _element(data, axes, keepdims, indices, steps)), axis=steps)
 
     shape = _shape(data, reduced, keepdims)
-    names = [f"ax{number}" for number in range(len(shape))]
-    found = te.compute(shape, pairs, name=f"{data.name}_red_temp", varargs_names=names)
-    return te.compute(shape, lambda *indices: found[0][indices], name=f"{data.name}_red", varargs_names=names)
+    found = over_axes(shape, pairs, name=f"{data.name}_red_temp")
+    return over_axes(shape, lambda *indices: found[0][indices], name=f"{data.name}_red")
 
 
 def argmax(data: Any, axis: Any = None, keepdims: bool = False, select_last_index: bool = False) -> Any:

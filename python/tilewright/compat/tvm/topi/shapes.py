@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm import te
 from tilewright.compat.tvm.alias import as_expr
-from tilewright.compat.tvm.topi.elementwise import broadcast_shape, element
+from tilewright.compat.tvm.topi.elementwise import broadcast_shape, element, over_axes
 
 __all__ = ["broadcast_to", "concatenate", "expand_dims", "reshape", "squeeze", "stack", "transpose"]
 
 
 def _named(shape: Sequence[Any], value: Any, name: str) -> Any:
-    names = [f"ax{number}" for number in range(len(shape))]
-    return te.compute(shape, value, name=name, varargs_names=names, tag="injective")
+    return over_axes(shape, value, name=name, tag="injective")
 
 
 def _product(extents: Sequence[Any]) -> Any:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.compat.tvm.arith import Analyzer
+from tilewright.compat.tvm.arith import Analyzer, conjuncts
 from tilewright.compat.tvm.tir.transform.statements import in_a_row, is_no_op, with_parts
 from tilewright.support.nodes import nodes_of
 
@@ -64,7 +64,7 @@ class Simplifier:
     def _known(self, condition: Any) -> Any:
         """The condition holds inside a with statement, if it does not read memory, which may change."""
         scopes = ExitStack()
-        for part in _conjuncts(condition):
+        for part in conjuncts(condition):
             if not reads(part):
                 scopes.enter_context(self._analyzer.constraint_scope(part))
                 if not isinstance(part, ir.EQ):
@@ -124,12 +124,6 @@ class Simplifier:
         for axis in block.iter_vars:
             self._bind(axis.var, axis.dom)
         return with_parts(block, self.statement)
-
-
-def _conjuncts(condition: Any) -> list[Any]:
-    if isinstance(condition, ir.And):
-        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
-    return [condition]
 
 
 def reads(expr: Any) -> bool:
