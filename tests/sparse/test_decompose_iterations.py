@@ -1,9 +1,11 @@
 """Iterations that write a tensor and other buffers, and several tensors over one structure, in each format."""
 
+import textwrap
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.sparse_programs import function
 
 import tilewright as tw
 from tilewright import script
@@ -13,47 +15,52 @@ from tilewright.sparse import convert_structure, decompose_format, formats
 from .test_decompose import FORMATS, K, M, N, mask_of
 
 
-@T.prim_func
-def scaled_sums(a: T.handle, y: T.handle, indptr: T.handle, indices: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
-    A = T.sp.match_buffer(a, (I, J), "float32")
-    Y = T.sp.match_buffer(y, (I,), "float32")
-    with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
-        with T.init():
-            Y[i] = T.float32(3)
-        A[i, j] = A[i, j] * T.float32(2)
-        Y[i] += A[i, j]
-
-
-@T.prim_func
-def counted(a: T.handle, y: T.handle, indptr: T.handle, indices: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
+def over_csr(y_axes: str, iteration: str, body: str) -> Any:
+    """A function of one iteration over a tensor A in CSR and a buffer Y."""
+    return function(
+        f"""
+def f(a: T.handle, y: T.handle, indptr: T.handle, indices: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
     I = T.sp.dense_fixed(m)
     J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
     J_all = T.sp.dense_fixed(n)
-    K_axis = T.sp.dense_fixed(K)
+    K_axis = T.sp.dense_fixed({K})
     A = T.sp.match_buffer(a, (I, J), "float32")
-    Y = T.sp.match_buffer(y, (I, J_all), "float32")
-    with T.sp.iteration([I, J, K_axis], "SSR", "counted") as [i, j, k]:
-        with T.init():
-            A[i, j] = T.float32(1)
-            Y[i, j] = T.float32(5)
-        A[i, j] += T.Cast("float32", k)
-        Y[i, j] += T.float32(2)
+    Y = T.sp.match_buffer(y, ({y_axes}), "float32")
+    with T.sp.iteration({iteration}:
+{textwrap.indent(textwrap.dedent(body), " " * 8)}"""
+    )
 
 
-@T.prim_func
-def begun(a: T.handle, y: T.handle, indptr: T.handle, indices: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
-    J_all = T.sp.dense_fixed(n)
-    K_axis = T.sp.dense_fixed(K)
-    A = T.sp.match_buffer(a, (I, J), "float32")
-    Y = T.sp.match_buffer(y, (I, J_all), "float32")
-    with T.sp.iteration([I, J, K_axis], "SSR", "begun") as [i, j, k]:
-        with T.init():
-            Y[i, j] = A[i, j]
-        Y[i, j] += A[i, j] * T.Cast("float32", k)
+SCALED_SUMS = over_csr(
+    "I,",
+    '[I, J], "SR", "sums") as [i, j]',
+    """
+    with T.init():
+        Y[i] = T.float32(3)
+    A[i, j] = A[i, j] * T.float32(2)
+    Y[i] += A[i, j]
+    """,
+)
+COUNTED = over_csr(
+    "I, J_all",
+    '[I, J, K_axis], "SSR", "counted") as [i, j, k]',
+    """
+    with T.init():
+        A[i, j] = T.float32(1)
+        Y[i, j] = T.float32(5)
+    A[i, j] += T.Cast("float32", k)
+    Y[i, j] += T.float32(2)
+    """,
+)
+BEGUN = over_csr(
+    "I, J_all",
+    '[I, J, K_axis], "SSR", "begun") as [i, j, k]',
+    """
+    with T.init():
+        Y[i, j] = A[i, j]
+    Y[i, j] += A[i, j] * T.Cast("float32", k)
+    """,
+)
 
 
 def structure_of(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -72,9 +79,9 @@ def test_what_an_iteration_adds_up_beside_the_tensor_that_it_writes_is_initializ
     at_nonzeros = np.where(mask, np.float32(5 + 2 * K), np.float32(0))
     begun_at = matrix * (1 + K * (K - 1) // 2)
     wanted: list[tuple[Any, np.ndarray, np.ndarray]] = [
-        (scaled_sums, 2 * values, 3 + 2 * matrix.sum(1)),
-        (counted, np.full_like(values, 1 + K * (K - 1) // 2), at_nonzeros),
-        (begun, values, begun_at),
+        (SCALED_SUMS, 2 * values, 3 + 2 * matrix.sum(1)),
+        (COUNTED, np.full_like(values, 1 + K * (K - 1) // 2), at_nonzeros),
+        (BEGUN, values, begun_at),
     ]
     for func, stored_values, y_values in wanted:
         program = decompose_format(func, "A", rules)
@@ -90,7 +97,7 @@ def test_inits_that_cannot_be_divided_are_refused() -> None:
     both = "if i > 2:\n                A[i, j] = T.float32(1.0)\n                Y[i, j] = T.float32(5.0)"
     separate = "A[i, j] = T.float32(1.0)\n            Y[i, j] = T.float32(5.0)"
     for change in (both, separate.replace("T.float32(5.0)", "A[i, j]")):
-        text = counted.script()
+        text = COUNTED.script()
         assert separate in text
         func = script.from_source(text.replace(separate, change))
         with pytest.raises(tw.ArgumentError, match="and other buffers along with it") as caught:

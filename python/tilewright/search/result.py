@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tilewright import _core
@@ -232,34 +233,27 @@ class TuneResult:
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
-    @property
+    @cached_property
     def schedule(self) -> Schedule:
         """The best schedule, rebuilt.
 
         Raises:
             tilewright.ResourceError: no candidate was correct.
         """
-        if "schedule" not in self._cache:
-            trace, sparse = self.best_record().trace, self.task.sparse
-            self._cache["schedule"] = schedule_of(self.task.module, trace, sparse=sparse)
-        schedule: Schedule = self._cache["schedule"]
-        return schedule
+        return schedule_of(self.task.module, self.best_record().trace, sparse=self.task.sparse)
 
-    @property
+    @cached_property
     def kernel(self) -> Kernel:
         """The best schedule, compiled for the target of the search; what the finals checked and timed.
 
         It runs on the threads that it was tuned for, where :func:`tilewright.compile` gives kernels that run on all
         cores; ``kernel.threads = 0`` lets it do so, too.
         """
-        if "kernel" not in self._cache:
-            kernel = compile_task(self.task, self.schedule, self.best_record().target)
-            kernel.threads = self.threads
-            if self._failed:
-                note_heuristics([kernel], {kernel.name: self._failed})
-            self._cache["kernel"] = kernel
-        found: Kernel = self._cache["kernel"]
-        return found
+        kernel = compile_task(self.task, self.schedule, self.best_record().target)
+        kernel.threads = self.threads
+        if self._failed:
+            note_heuristics([kernel], {kernel.name: self._failed})
+        return kernel
 
     def best_record(self) -> Record:
         """The best candidate.
