@@ -10,6 +10,7 @@
 #include "python/fields.h"
 #include "python/module.h"
 #include "python/operand.h"
+#include "python/running_vars.h"
 #include "support/ranges.h"
 
 namespace tilewright::python {
@@ -205,13 +206,24 @@ Expr bit_or(Expr a, Expr b) {
   return integer_call<Intrinsic::k_bitwise_or>(std::move(a), std::move(b));
 }
 
+/// Whether two expressions are one node; nothing where they are two that may be equal in some steps of the program.
+std::optional<bool> is_same_node(const Expr& a, const Expr& b) {
+  if (a == b) return true;
+  if (varies(a) || varies(b)) return std::nullopt;
+  return false;
+}
+
 /// Returns the meaning of `if expr:`: constants have a truth value, `a == b` and `a != b` compare identity (so that `v
-/// in list` works), anything else is an error.
+/// in list` works, and scripts may ask whether a size is 1) unless they compare what varies, anything else is an error.
 bool truth(const Expr& e) {
   if (auto v = const_int(e)) return *v != 0;
   if (auto v = const_float(e)) return *v != 0;
-  if (const EQ* c = e.as<EQ>()) return c->a == c->b;
-  if (const NE* c = e.as<NE>()) return !(c->a == c->b);
+  if (const EQ* c = e.as<EQ>()) {
+    if (auto same = is_same_node(c->a, c->b)) return *same;
+  }
+  if (const NE* c = e.as<NE>()) {
+    if (auto same = is_same_node(c->a, c->b)) return !*same;
+  }
   throw Exception(argument_error("ir/truth", "an expression of the program has no truth value while it is being built",
                                  "use T.if_then_else, T.Select, T.And / T.Or, or `if` inside the script"));
 }

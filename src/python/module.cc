@@ -7,6 +7,7 @@
 #include "python/bind_structures.h"
 #include "python/node_caster.h"
 #include "python/process_exit.h"
+#include "python/running_vars.h"
 #include "python/search_components.h"
 #include "support/diagnostic.h"
 #include "support/raised_codes.h"
@@ -121,6 +122,7 @@ NB_MODULE(_core, m) {
   tilewright::python::bind_call(m);
   tilewright::python::bind_compile(m);
   tilewright::python::bind_script(m);
+  tilewright::python::bind_running_vars(m);
   tilewright::python::bind_printer(m);
   tilewright::python::bind_interpreter(m);
   tilewright::python::bind_schedule(m);

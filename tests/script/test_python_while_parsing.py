@@ -74,3 +74,21 @@ def test_functions_that_call_one_another() -> None:
 
 def test_statements_in_functions_of_python() -> None:
     check_body("script/type", "def f():\n    «A[0]» = 1.0\nf()", "item assignment", "put @T.macro above it")
+
+
+def test_functions_that_compare_what_varies() -> None:
+    """A function that a script calls sees expressions; a comparison with a number would always be false."""
+
+    def is_one(x):
+        return 1.0 if x == 1 else 0.0
+
+    for argument in ("A[i]", "i", "v", "v + 1"):
+        text = f"""@T.prim_func
+def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.block("B"):
+            v = T.axis.spatial(4, i)
+            B[v] = is_one({argument})
+"""
+        with pytest.raises(tw.ScriptError, match="no truth value"):
+            tw.script.from_source(text, {"is_one": is_one})

@@ -449,3 +449,39 @@ def test_functions_that_had_been_forgotten():
     *_, p, q = run(te.create_prim_func([a, b, c, d]), x, y, np.zeros(16), np.zeros(16, "int32"))
     np.testing.assert_allclose(p, x * x + abs(x), rtol=1e-15)
     np.testing.assert_array_equal(q, (y << 3) ^ ~y)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda A, i, j: 1.0 if A[i, j] == 1 else 0.0,
+        lambda A, i, j: 1.0 if A[i, j] != A[j, i] else 0.0,
+        lambda A, i, j: 1.0 if i == j else 0.0,
+        lambda A, i, j: 1.0 if i == 0 else 0.0,
+        lambda A, i, j: A[i, j] if i + j != 3 else 0.0,
+        lambda A, i, j: A[i, j] if A[i, j] in (1.0, 2.0) else 0.0,
+        lambda A, i, j: A[i, j] if i not in (0, 3) else 0.0,
+    ],
+)
+def test_what_varies_has_no_truth_value(formula):
+    """Python would choose one value for all elements."""
+    A = te.placeholder((4, 4), name="A")
+    with pytest.raises(tw.ArgumentError, match="no truth value"):
+        te.compute((4, 4), lambda i, j: formula(A, i, j))
+
+
+def test_sizes_and_indices_themselves_can_be_asked_about():
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, 1), name="A")
+
+    def broadcast(*index):
+        first, *_ = index
+        assert first in index and first == index[0]
+        return A[tuple(T.int32(0) if size == 1 else i for size, i in zip(A.shape, index, strict=True))]
+
+    x = np.arange(3, dtype="float32").reshape(3, 1)
+    B = te.compute((n, m), broadcast, name="B")
+    func = te.create_prim_func([A, B])
+    np.testing.assert_array_equal(run(func, x, np.zeros((3, 2), "float32"))[1], np.repeat(x, 2, 1))
+    i = ir.Var("i", "int32")
+    assert i != 0 and i not in (n, m) and i in (n, i)

@@ -339,8 +339,10 @@ def formula(shape: list[Any], function: Callable[..., Any], names: Sequence[str]
     for name, extent in zip(own, shape, strict=True):
         domain = _frames._range(extent)
         axes.append(_core.IterVar(domain, _core.Var(name, domain.extent.dtype), _DATA_PAR, ""))
+    indices = [axis.var for axis in axes]
+    _core.enter_formula(indices)
     try:
-        body = function(*[axis.var for axis in axes])
+        body = function(*indices)
     except TypeError as error:
         if type(error) is not TypeError or not _wants_numbers(str(error)):
             raise
@@ -350,6 +352,8 @@ def formula(shape: list[Any], function: Callable[..., Any], names: Sequence[str]
             "functions of math and NumPy take numbers; te.sqrt, te.exp and the others of tilewright.te, or those of T, "
             "take expressions",
         ) from error
+    finally:
+        _core.leave_formula()
     if isinstance(body, Reduction):
         return Formula(tuple(axes), body)
     items = _as_tuple(body)
