@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tilewright.support.streams import is_terminal
+
 if TYPE_CHECKING:
     from tilewright.ir import Node
 
@@ -62,7 +64,7 @@ def print_script(text: str, style: str | None = None, black_format: bool | None 
 
         display(HTML(html(text, style)))
         return
-    colored = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    colored = is_terminal(sys.stdout) and "NO_COLOR" not in os.environ
     if not (colored or style):
         print(text)
         return

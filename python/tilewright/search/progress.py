@@ -16,6 +16,7 @@ from tilewright.cluster.labels import native_key, target_key
 from tilewright.errors import ArgumentError
 from tilewright.kernel.device_roofs import describe_device, device_roofs
 from tilewright.support import machine
+from tilewright.support.streams import is_terminal
 from tilewright.timing import format_estimate, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ def reporter(
     elif mode == "auto" and in_notebook():
         with _notebook(Describe(task, threads, device, target)) as report:
             yield report
-    elif mode == "auto" and sys.stdout.isatty():
+    elif mode == "auto" and is_terminal(sys.stdout):
         with _terminal(Describe(task, threads, device, target)) as report:
             yield report
     elif mode in ("auto", "plain"):
