@@ -253,6 +253,10 @@ TEST(Target, SaysWhatIsWrong) {
   EXPECT_EQ(failure("{\"kind\": "), "target/json: the target looks like JSON but is not a JSON object");
   EXPECT_EQ(failure(R"({"mcpu": "haswell"})"), "target/json: the target has no \"kind\"");
   EXPECT_EQ(failure(R"({"kind": "llvm", "num-cores": 1.5})"), "target/json: target option num-cores is 1.5");
+  EXPECT_EQ(failure(R"({"kind": "llvm", "num-cores": ["2", 3]})"), "target/json: target option num-cores is [\"2\",3]");
+  const std::string nested = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_EQ(failure(R"({"kind": "llvm", "num-cores": )" + nested + "}"),
+            "target/json: target option num-cores is a nested array");
   EXPECT_EQ(failure(R"({"kind": "llvm", "cores": 4})"), "target/option: target option cores is unknown");
 }
 
