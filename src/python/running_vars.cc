@@ -1,9 +1,12 @@
 #include "python/running_vars.h"
 
+#include <nanobind/stl/vector.h>
+
 #include <vector>
 
 #include "ir/traverse.h"
 #include "python/module.h"
+#include "python/node_caster.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
 #include "support/ranges.h"

@@ -2,7 +2,6 @@
 
 #include "ir/build.h"
 #include "ir/literal.h"
-#include "ir/substitute.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
 
@@ -61,13 +60,8 @@ Result<Annotated> find_annotated(const State& state, const BlockOrLoop& rv) {
 
 namespace {
 
-/// Whether a trace can hold the node and replay it on any program: a variable would stay that of this program.
-bool is_recordable(const NodeRef& node) {
-  if (!node.defined() || (node.sort() != Sort::kExpr && !node.is<IndexMap>())) return false;
-  bool is_closed = true;
-  for_each_free_var(node, [&](const Ref<Var>&) { is_closed = false; });
-  return is_closed;
-}
+/// Whether a trace can replay the node on any program: a variable would stay that of this program.
+bool is_literal(const NodeRef& node) { return node.is<IntImm>() || node.is<FloatImm>() || node.is<StringImm>(); }
 
 }  // namespace
 
@@ -81,7 +75,7 @@ std::optional<NodeRef> annotation_value(const State& state, const Value& value) 
   if (auto* real = value.as<double>()) return as_attribute(number_of_python(*real).node);
   if (auto* text = value.as<std::string>()) return string_imm(*text);
   if (auto* sampled = value.as<ExprRV>()) return integer(state.value(*sampled));
-  if (auto* node = value.as<NodeRef>(); node && is_recordable(*node)) return *node;
+  if (auto* node = value.as<NodeRef>(); node && node->defined() && is_literal(*node)) return *node;
   if (auto* list = value.as<Value::List>()) {
     List result;
     for (const Value& item : *list) {

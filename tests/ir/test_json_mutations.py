@@ -191,10 +191,10 @@ def test_mutants_are_refused_or_used(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", [NESTED, NESTED[:100_000], '{"tilewright": 2, "root": 0, "nodes": ' + NESTED + "}"])
-@pytest.mark.parametrize("load", [ir.load_json, ir.from_json, tw.Target])
+@pytest.mark.parametrize("load", [ir.load_json, ir.from_json])
 def test_what_nests_too_deep(load: Any, text: str) -> None:
     """Writing such a value for a message would need a stack frame for each list."""
-    with pytest.raises(tw.Error, match=r"nested too deep|target kind") as caught:
+    with pytest.raises(tw.Error, match="nested too deep") as caught:
         load(text)
     assert not isinstance(caught.value, tw.InternalError)
 

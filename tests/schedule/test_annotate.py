@@ -81,14 +81,15 @@ def open_size(a: T.handle, b: T.handle):
             B[vi] = A[vi]
 
 
-def test_a_trace_cannot_hold_variables_and_statements():
+def test_expressions_and_statements_are_no_values():
     """Another copy of the program has variables of its own, so the trace would replay to another program."""
     (n,) = open_size.buffer_map[open_size.params[0]].shape
     buffer = open_size.buffer_map[open_size.params[0]]
-    for value in (n, n * 2 + 1, T.max(n, 3), [1, n], {"a": [n]}, ir.Var("x", "int32"), buffer, open_size.body):
+    one = T.exp(T.float32(1))
+    for value in (n, n * 2 + 1, T.max(n, 3), [1, n], {"a": [n]}, ir.Var("x", "int32"), one, buffer, open_size.body):
         error = check_refused(
             open_size, lambda sch, value=value: sch.annotate(loop_of(sch), "key", value), "annotate/P2"
         )
         assert error.hint
-    for value in (T.int64(3), T.exp(T.float32(1)), T.Broadcast(1, 4)):
+    for value in (T.int64(3), T.int64(2**40), T.float32(0.5), T.bool(True)):
         check(open_size, lambda sch, value=value: sch.annotate(loop_of(sch), "key", value))

@@ -7,7 +7,7 @@
 //       B[vi] = A[vi]                         B[vi] = A[vi]
 //
 // Requires  P1 the key is free, or holds that value already
-//           P2 the value is made of strings, numbers, expressions without variables, lists and dicts
+//           P2 the value is made of strings, numbers, lists and dicts
 #include "schedule/primitives/annotate.h"
 
 #include "ir/structural.h"
