@@ -320,12 +320,13 @@ def test_quotients_of_differences_in_the_header_are_rounded_down(tmp_path: Path)
 
 def test_products_of_numbers_in_the_header_have_64_bits(tmp_path: Path) -> None:
     kernel = doubling(
-        """(a: T.handle, m: T.int32, k: T.int32):
-    A = T.match_buffer(a, (m * k // 65536,), "float32")"""
+        """(a: T.handle, b: T.handle, m: T.int32, k: T.int32):
+    A = T.match_buffer(a, (2,), "float32")
+    B = T.match_buffer(b, (m * k // 65536,), "float32")"""
     )
     extent = 50_000 * 60_000 // 65_536
-    array = f"static float a[{extent}] = {{1, 2}};"
-    statements = f'{array} int code = f_arrays(a, 50000, 60000); printf("%d %g", code, (double)a[1]);'
+    arrays = f"float a[2] = {{1, 2}}; static float b[{extent}];"
+    statements = f'{arrays} int code = f_arrays(a, b, 50000, 60000); printf("%d %g", code, (double)a[1]);'
     assert ran(kernel, tmp_path, statements) == ["0 4"] * 2
 
 
