@@ -105,6 +105,12 @@ Lowering::Element Lowering::locate(const Ref<Buffer>& buffer, const std::vector<
     if (axis.is_sparse()) {
       Expr found = search(axes[i], parent, present, coordinate, where);
       if (failure) return {};
+      // Unsorted coordinates may repeat: the variable of an iteration over the axis is the one at its own position.
+      const bool is_iterated = frame && structure_of(frame->iter->axis) == structure_of(axes[i]);
+      if (is_iterated && !axis.sorted && !is_published_) {
+        const Expr inside = both(ge(frame->position, begin), lt(frame->position, end));
+        found = if_then_else(both(present, inside), frame->position, found);
+      }
       positions.push_back(found);
       relatives.push_back(found - begin);
       conditions.push_back(ge(found, zero(found.dtype())));

@@ -591,3 +591,49 @@ def test_axes_that_share_arrays_declare_what_each_of_them_says(n: int, k: int) -
             kernel.validate(x, y, z, p, q, 2, n, k, 3)
         with pytest.raises(tw.Error):
             tw.compile(lowered(function(SHARED)), "interpreter")(x, y, z, p, q, 2, n, k, 3)
+
+
+#: the same row, by another expression than the variable; and rows of a chain of two unsorted axes
+REPEATED = """
+def f(a: T.handle, b: T.handle, y: T.handle, z: T.handle, q: T.handle, r: T.handle, m: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_fixed(I, (4, 3), q, sorted=False)
+    K = T.sp.compressed_fixed(J, (2, 2), r, sorted=False)
+    A = T.sp.match_buffer(a, (I, J), "float64", default_value=9)
+    B = T.sp.match_buffer(b, (I, J, K), "float64", default_value=9)
+    Y = T.sp.match_buffer(y, (I, J), "float64")
+    Z = T.sp.match_buffer(z, (I, J, K), "float64")
+    with T.sp.iteration([I, J], "SS", "rows") as [i, j]:
+        Y[i, j] = A[T.min(i, 0), j]
+    with T.sp.iteration([I, J, K], "SSS", "below") as [i, j, k]:
+        Z[i, j, k] = B[T.min(i, 0), j, k] + B[T.max(i, 1), j, 1]
+"""
+
+
+def test_a_variable_over_coordinates_that_repeat_is_the_one_at_its_position_below_the_same_row() -> None:
+    q, r = [[2, 2, 1], [2, 3, 1]], [[0, 0], [1, 0], [1, 1], [1, 0], [0, 1], [0, 0]]
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(10.0, 22).reshape(2, 3, 2)
+
+    def element(row: int, place: int | None, k: int, own: int | None) -> float:
+        """Of B, where `own` is the position of the variable if the row is its own; else the first that is equal."""
+        if place is None:
+            return 9
+        below = r[3 * row + place]
+        at = own if own is not None else below.index(k) if k in below else None
+        return 9 if at is None else float(b[row, place, at])
+
+    want_y, want_z = np.empty((2, 3)), np.empty((2, 3, 2))
+    for i in range(2):
+        for j, c in enumerate(q[i]):
+            places = [j if i == row else q[row].index(c) if c in q[row] else None for row in range(2)]
+            want_y[i, j] = 9 if places[0] is None else a[0, places[0]]
+            for k, below in enumerate(r[3 * i + j]):
+                first = element(0, places[0], below, k if i == 0 else None)
+                want_z[i, j, k] = first + element(1, places[1], 1, None)
+    arrays = [np.array(q, "int32").reshape(-1), np.array(r, "int32").reshape(-1)]
+    func = function(REPEATED)
+    for program, target in ((func, "interpreter"), (lowered(func), "interpreter"), (func, "native")):
+        y, z = np.empty((2, 3)), np.empty((2, 3, 2))
+        tw.compile(program, target=target)(a, b, y, z, *arrays, 2)
+        np.testing.assert_array_equal(y, want_y)
+        np.testing.assert_array_equal(z, want_z)
