@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -471,6 +472,27 @@ def f(A: T.Buffer((100,), '{dtype}'), C: T.Buffer(({count * 100},), '{dtype}')):
         tw.compile(from_source(other.replace("T.vectorized", "range")), "interpreter")(*expected)
         tw.compile(from_source(other), target, schedule="as written")(*args)
         np.testing.assert_array_equal(args[1], expected[1], err_msg=other)
+
+
+def test_bytes_that_are_stored_apart_are_no_longer_vectors_than_those_of_32_bits() -> None:
+    """Each lane is a store of its own: four full registers of bytes would be 256 of them for each statement."""
+
+    @T.prim_func
+    def blended(a: T.handle, c: T.handle):
+        n = T.int32(is_size_var=True)
+        A = T.match_buffer(a, (n, 3), "uint8")
+        C = T.match_buffer(c, (n, 3), "uint8")
+        for i, k in T.grid(n, 3):
+            C[i, k] = T.uint8(1)
+            for _ in range(3):
+                C[i, k] = T.Cast("uint8", T.Cast("int64", C[i, k]) + T.Cast("int64", A[i, k]))
+
+    script = str(tw.lower(blended, target="llvm -mcpu=x86-64-v4", after="split_vector_loops").script())
+    assert re.findall(r"T.vectorized\((\d+)\)", script) == ["16"]
+    a = np.arange(300, dtype="uint32").astype("uint8").reshape(100, 3)
+    c = np.zeros((100, 3), "uint8")
+    tw.compile(blended, schedule="as written")(a, c)
+    np.testing.assert_array_equal(c, a * np.uint8(3) + np.uint8(1))
 
 
 @pytest.mark.parametrize(("most", "vectors"), [(3, False), (16, True)])

@@ -88,7 +88,8 @@ class Body {
   std::string obstacle;
   Cost cost;
   /// Lanes far apart are loaded in a loop inside, where each holds a line of the cache, or are numbers that no
-  /// processor gathers: one register at a time is enough of them.
+  /// processor gathers, or are stored one by one: one register at a time is enough of them. Four registers of bytes
+  /// would be 256 stores for each statement, which LLVM takes half a minute to schedule.
   bool gathers_apart = false;
 
  private:
@@ -260,7 +261,9 @@ class Body {
     } else if (stride == 0 || stride == 1) {
       add(1);
     } else if (access.writes) {
-      add(1, stride == -1 ? 2 / lanes_ : fills_memory(access) ? 2 * static_cast<double>(stride) / lanes_ : kScatter);
+      const bool fills = stride != -1 && fills_memory(access), scatters = stride != -1 && !fills;
+      add(1, scatters ? kScatter : fills ? 2 * static_cast<double>(stride) / lanes_ : 2 / lanes_);
+      gathers_apart |= scatters && access.buffer->dtype.bits < 32;
     } else {
       add(1, 2 * static_cast<double>(std::abs(stride)) / lanes_);
     }
