@@ -196,7 +196,16 @@ def f(a: T.handle, y: T.handle, n: T.int32, m: T.int32):
 
 @pytest.mark.parametrize(
     ("length", "more"),
-    [("n", "3"), ("n + 1", "3"), ("7", "3"), ("7", "m"), ("n", "m"), ("n", "n * 2"), ("n * m", "m + 1"), ("n - 1", "1")],
+    [
+        ("n", "3"),
+        ("n + 1", "3"),
+        ("7", "3"),
+        ("7", "m"),
+        ("n", "m"),
+        ("n", "n * 2"),
+        ("n * m", "m + 1"),
+        ("n - 1", "1"),
+    ],
 )
 def test_extra_storage_is_read_back_and_stays_as_it_is(length: str, more: str) -> None:
     func = function(EXTRA.replace("LENGTH", length).replace("MORE", more))

@@ -364,9 +364,7 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float], counts: Collection
     return specialize(function, {everything[name]: value for name, value in sizes.items()})
 
 
-def check_value(
-    name: str, value: Any, variable: ir.Var, *, least: int | None = None, where: str = "sizes"
-) -> None:
+def check_value(name: str, value: Any, variable: ir.Var, *, least: int | None = None, where: str = "sizes") -> None:
     """Check that a size or a scalar can have a value.
 
     Args:
