@@ -1,25 +1,14 @@
 // Axes, sparse buffers and sparse iterations, in the spelling of the RFC ("SparseTIR dialect").
-#include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/sparse.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "script/interval.h"
 #include "script/printer_state.h"
 #include "support/ranges.h"
 
 namespace tilewright::script {
-namespace {
-
-/// Returns the elements of an extent behind those that the axes store: what was added to them, so that reading the text
-/// adds the same once more.
-Expr extra_storage(const Expr& extent, const Expr& stored) {
-  const Add* sum = extent.as<Add>();
-  if (sum && same_expr(sum->a, stored)) return sum->b;
-  return arith::Analyzer().simplify(extent - stored);
-}
-
-}  // namespace
 
 /// Those that the script makes of a parameter by itself when an axis names it.
 void Printer::find_structures(const Ref<PrimFunc>& func) {
@@ -127,7 +116,7 @@ void Printer::sparse_buffer_call(const Buffer& buffer, const BufferCall& how) {
   const Expr first = stored_shape(buffer.axes)[0];
   if (matches && !same_expr(first, buffer.shape[0])) {
     text(", extra_storage=");
-    expr(extra_storage(buffer.shape[0], first));
+    expr(extent_of(first, buffer.shape[0]));
   }
   if (!matches && buffer.scope() != "global") {
     text(", scope=");

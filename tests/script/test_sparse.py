@@ -286,6 +286,36 @@ def test_every_program_prints_and_is_stored(text: str) -> None:
     ir.assert_structural_equal(ir.load_json(ir.save_json(func)), func)
 
 
+@pytest.mark.parametrize("extra", ["3", "m", "m + 1", "nnz * 2"])
+@pytest.mark.parametrize("axes", ["I", "I, J", "I, J, K"])
+@pytest.mark.parametrize("size", ["m", "4"])
+def test_extra_storage_is_read_as_it_is_printed(extra: str, axes: str, size: str) -> None:
+    func = function(
+        f"""
+def f(a: T.handle, p: T.handle, q: T.handle, m: T.int32, nnz: T.int32):
+    I = T.sp.dense_fixed({size})
+    J = T.sp.compressed_varied(I, (6, nnz), (p, q))
+    K = T.sp.dense_fixed(2)
+    A = T.sp.match_buffer(a, ({axes},), "float32", extra_storage={extra})
+    T.evaluate(0)
+"""
+    )
+    printed = func.script()
+    assert f"extra_storage={extra})" in printed
+    ir.assert_structural_equal(script.from_source(printed), func)
+
+
+def test_elements_behind_those_of_the_axes_stay() -> None:
+    output = 'T.sp.match_buffer(c, (I, K), "float64"'
+    func = function(SPMM.replace(output, f"{output}, extra_storage=2"))
+    matrix = random_csr(4, 5, 0.5, 5, "float64")
+    b = np.random.default_rng(0).standard_normal((5, 16))
+    for target in ("interpreter", "native"):
+        c = np.full((6, 16), 7.0)
+        tw.compile(func, target)(matrix.data, b, c, matrix.indptr, matrix.indices, 4, 5, matrix.nnz)
+        np.testing.assert_allclose(c, np.concatenate([matrix @ b, np.full((2, 16), 7)]))
+
+
 def test_names_of_axes_take_no_part_in_equality_and_their_structure_does() -> None:
     func = function(SDDMM)
     renamed = SDDMM.replace("J_all", "Columns").replace("K", "Q").replace("I = ", "Rows = ").replace("(I,", "(Rows,")
