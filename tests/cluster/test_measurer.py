@@ -251,12 +251,15 @@ def test_tasks_are_given_while_nobody_polls() -> None:
         nothing = {"add_done_callback": lambda done: None, "cancel": lambda: None}
         return [types.SimpleNamespace(**nothing, status="pending") for _ in key]
 
-    cluster.client = types.SimpleNamespace(map=submit)
+    held: list[Any] = []
+    cluster.client = types.SimpleNamespace(map=submit, submit=lambda *arguments, **how: held.append(arguments) or held)
     builder = WorkerFacts("tcp://1", "name", "host", "llvm", "versions", 0, 1, 0.0)
     cluster.workers = lambda now=False: {"tcp://1": builder}
     session = measuring(cluster)
     session.submit(7, b"module", b"options", "main")
     assert given.wait(60)
+    # Who measures it will need the program, which travels while it is built.
+    assert [arguments[1] for arguments in held] == [session._submission._program]
     session.close()
     assert cluster.pump._thread is None
 

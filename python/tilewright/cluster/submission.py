@@ -34,7 +34,8 @@ class Submission:
         self._program_future = None
 
     def build(self, chunks: Sequence[Chunk]) -> None:
-        """Have chunks built that may run on the same workers."""
+        """Have chunks built that may run on the same workers. The program travels meanwhile: measurements need it."""
+        self._held_program()
         what = [pack(self._specification(chunk) | {"timeout": self._build_timeout}) for chunk in chunks]
         modules = [[job.module for job in chunk.jobs] for chunk in chunks]
         options = [[job.options for job in chunk.jobs] for chunk in chunks]
