@@ -18,7 +18,7 @@ import asyncio, sys
 from distributed import Scheduler
 
 async def main():
-    async with Scheduler(host="127.0.0.1", port=int(sys.argv[1]), dashboard=False) as scheduler:
+    async with Scheduler(protocol=sys.argv[2], host="127.0.0.1", port=int(sys.argv[1]), dashboard=False) as scheduler:
         print(scheduler.address, flush=True)
         await scheduler.finished()
 
@@ -44,9 +44,9 @@ class Machines:
         # Locks of its own: other tests have workers at the same time.
         self.environment = {**os.environ, "TILEWRIGHT_HOST_FOLDER": str(folder / "host"), "TMPDIR": str(folder)}
 
-    def scheduler(self) -> subprocess.Popen[str]:
+    def scheduler(self, protocol: str = "tcp") -> subprocess.Popen[str]:
         """Starts it; where it was before, if it was."""
-        process = self._start([sys.executable, "-c", _SCHEDULER, str(self.port)], stdout=subprocess.PIPE)
+        process = self._start([sys.executable, "-c", _SCHEDULER, str(self.port), protocol], stdout=subprocess.PIPE)
         assert process.stdout is not None
         self.address = process.stdout.readline().strip()
         self.port = int(self.address.rpartition(":")[2])

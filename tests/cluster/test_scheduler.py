@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 import signal
 import socket
 import subprocess
@@ -20,6 +22,8 @@ from tilewright.cluster import scheduler, worker
 from tilewright.cluster.connection import Cluster
 
 from .machines import Machines, until
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -98,6 +102,48 @@ def test_missing_certificates_are_reported(tmp_path: Path) -> None:
         pytest.raises(tw.ResourceError, match="No such file"),
     ):
         scheduler.security("tls://head:8786")
+
+
+#: A search on the cluster at an address.
+_SEARCH = """
+import sys
+from tests.search.programs import scale, tiles
+import tilewright as tw
+result = tw.tune(scale, space=tiles, trials=2, progress=None, database="memory", cluster=sys.argv[1])
+print(result.stop_reason, *[row[1] for row in result.hosts.rows])
+"""
+
+
+def test_connections_are_encrypted_as_the_documentation_shows(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text()
+    (command,) = re.findall(r"^\$ (openssl .*)$", page, re.MULTILINE)
+    (configuration,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    subprocess.run(command.split(), cwd=tmp_path, check=True, capture_output=True)
+    folder = tmp_path / "dask"
+    folder.mkdir()
+    (folder / "tls.yaml").write_text(configuration.replace("/etc/tilewright", str(tmp_path)))
+
+    def search(address: str, environment: dict[str, str]) -> tuple[str, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", _SEARCH, address],
+            **{"cwd": ROOT, "env": environment, "capture_output": True, "text": True, "check": False},
+        )
+        return done.stdout.strip(), done.stderr
+
+    machines = Machines(tmp_path)
+    plain = dict(machines.environment)
+    machines.environment["DASK_CONFIG"] = str(folder)
+    with contextlib.closing(machines):
+        machines.scheduler("tls")
+        assert machines.address.startswith("tls://")
+        machines.worker("--measure", "1", "--build", "1")
+        found, errors = search(machines.address, machines.environment)
+        assert found.split()[0] == "trials" and int(found.split()[1]) > 0, errors
+        # Who has no certificate gets no connection, whether or not it asks for an encrypted one.
+        assert "needs certificates" in search(machines.address, plain)[1]
+        assert (
+            "does not answer as a Dask scheduler over tcp" in search(machines.address.replace("tls", "tcp"), plain)[1]
+        )
 
 
 def test_a_worker_that_waits_for_a_scheduler_ends_at_ctrl_c(silent: str, tmp_path: Path) -> None:
