@@ -4,10 +4,10 @@ simulated: they sleep, and answer with the result of one real measurement."""
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from tilewright import _core
 from tilewright.cluster import labels
 from tilewright.cluster.connection import Cluster
+from tilewright.cluster.job import Build, Chunk, Job
 from tilewright.cluster.measurer import ClusterMeasurer
 
 from .machines import PATIENCE, Machines, until
@@ -189,11 +190,22 @@ def test_chunks_that_are_canceled_end_at_once_and_leave_nothing(simulated: Machi
         until(lambda: tasks_left() == 0)
 
 
-def test_results_are_not_kept_by_the_cluster(simulated: Machines, tmp_path: Path) -> None:
+def test_results_are_not_kept_by_the_cluster_nor_candidates_by_the_session(simulated: Machines) -> None:
     simulated.worker("--measure", "1", "--build", "1", patch=SIMULATED)
+    gc.collect()
+    before = candidates_kept()
     with contextlib.closing(Session(simulated.address)) as session:
         while len(session.results) < 200:
             session.advance()
         held = len(session.cluster.client.futures)
+        gc.collect()
+        kept = candidates_kept() - before
     # The program, the reference, the incumbent, and tasks of at most 16 candidates.
     assert held <= 3 + 2 * 16
+    # Each candidate with its build and a task, and the same for the reference and the incumbent.
+    assert kept <= 3 * (16 + 2)
+
+
+def candidates_kept() -> int:
+    """Return the number of candidates, their builds and their tasks in the memory of this process."""
+    return sum(isinstance(each, Job | Chunk | Build) for each in gc.get_objects())
