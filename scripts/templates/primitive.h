@@ -4,18 +4,13 @@
 
 namespace tilewright::schedule {
 
-struct @Name@ {
-  <LoopRV or BlockRV> <loop or block>;
-  using Members = Fields<&@Name@::<loop or block>>;
-  using Returns = <None, LoopRV, BlockRV or std::vector of these>;
-  static constexpr int kRequired = 1;
-  static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(<One sentence: what happens to the program.>
+struct @Name @{<LoopRV or BlockRV><loop or block>;
+using Members = Fields<&@Name @ ::<loop or block>>;
+using Returns = <None, LoopRV, BlockRV or std::vector of these>;
+static constexpr std::string_view kDoc = R"(<One sentence: what happens to the program.>
 
 Args:
     <loop or block>: <which one>.)";
-};
-
-Result<Plan> plan(const State& state, const @Name@& instruction);
+};  // namespace tilewright::schedule
 
 }  // namespace tilewright::schedule

@@ -56,8 +56,7 @@ class AccessWalk {
           v.descend(loop);
           around_.pop_back();
         },
-        [&](const Ref<LetStmt>& let, Visitor& v) { on_let(*let, let, v); },
-        [&](const Ref<Let>& let, Visitor& v) { on_let(*let, let, v); },
+        on<LetStmt, Let>([&](const auto& let, Visitor& v) { on_let(*let, let, v); }),
         [&](const Ref<IfThenElse>& branch, Visitor& v) {
           on_branch(branch, branch->condition, branch->then_case, branch->else_case, v);
         },
@@ -124,7 +123,7 @@ class AccessWalk {
   void on_call(const Ref<Call>& call, Visitor& v) {
     switch (intrinsic_of(*call)) {
       case Intrinsic::k_if_then_else:
-        return on_branch(call, Expr(call->args[0]), call->args[1], call->args[2], v);
+        return on_branch(call, call->arg(0), call->args[1], call->args[2], v);
       case Intrinsic::k_atomic_add:
       case Intrinsic::k_atomic_min:
       case Intrinsic::k_atomic_max: {
@@ -144,7 +143,7 @@ class AccessWalk {
       case Intrinsic::k_tvm_access_ptr: {
         // (type, data, offset, extent, mask): bit 0 of the mask stands for reading, bit 1 for writing.
         if (call->args.size() != 5 || !call->args[1].is<Var>()) break;
-        auto mask = call->args[4].sort() == Sort::kExpr ? const_int(Expr(call->args[4])) : std::nullopt;
+        auto mask = call->args[4].sort() == Sort::kExpr ? const_int(call->arg(4)) : std::nullopt;
         on_pointer(call, call->args[1].borrow<Var>(), !mask || *mask & 1, !mask || *mask & 2);
         v(call->args[2]);
         v(call->args[3]);
@@ -372,10 +371,7 @@ Expr stable_terms(const Expr& condition, const IsConstant& is_constant) {
   if (stable && effect != Effect::kPure) {
     visit(
         condition, [&](const Ref<Call>&) { stable = false; },
-        [&](const Ref<BufferLoad>& load, Visitor& walk) {
-          stable = stable && is_constant(load->buffer);
-          walk.descend(load);
-        });
+        [&](const Ref<BufferLoad>& load) { stable = stable && is_constant(load->buffer); });
   }
   return stable ? condition : Expr(bool_imm(true));
 }

@@ -16,7 +16,7 @@ Ref<BufferRegion> part(const Ref<Buffer>& of, const Expr& min, const Expr& exten
 }
 Stmt realize(Block block, std::vector<Expr> values = {}, const Expr& predicate = bool_imm(true)) {
   block.name_hint = "B";
-  return make<BlockRealize>({std::move(values), predicate, make<Block>(std::move(block))});
+  return make<BlockRealize>({std::move(values), predicate, make(std::move(block))});
 }
 Ref<IterVar> axis(const Ref<Var>& v, int extent) {
   return make<IterVar>({range_of(i32(extent)), v, IterType::kDataPar, ""});

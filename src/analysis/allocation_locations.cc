@@ -81,7 +81,7 @@ class BufferUses : public Memo::Fact {
   }
   /// A fact of the function's root block, worked out once.
   static const BufferUses& of(const Ref<Block>& root) {
-    return root->id.memo.get<BufferUses>([&] { return BufferUses(make<BlockRealize>({{}, bool_imm(true), root})); });
+    return root->id.memo.get<BufferUses>([&] { return BufferUses(realized(root)); });
   }
 
   const std::vector<Ref<Buffer>>& declared() const { return declared_; }
@@ -350,15 +350,15 @@ Stmt move_allocations(const Stmt& body, Locations locations) {
         std::erase_if(outer.writes, is_hidden);
         for (auto* regions : {&outer.reads, &outer.writes}) {
           for (Ref<BufferRegion>& region : *regions) {
-            bool bounded_by_hidden = false;
-            visit(region, [&](const Ref<BufferLoad>& load) { bounded_by_hidden |= hidden.contains(load->buffer); });
+            const bool bounded_by_hidden =
+                any_node(region, [&](const Ref<BufferLoad>& load) { return hidden.contains(load->buffer); });
             if (bounded_by_hidden) region = whole_region(region->buffer);
           }
         }
         std::vector<Def<Buffer>> own = locations[block];
-        Block copy = *inside(own, [&] { return r.descend(make<Block>(std::move(outer), block.span())); });
+        Block copy = *inside(own, [&] { return r.descend(make(std::move(outer), block.span())); });
         copy.alloc_buffers = std::move(own);
-        return make<Block>(std::move(copy), block.span());
+        return make(std::move(copy), block.span());
       },
       [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
         std::vector<Def<Buffer>> own = locations[loop];
@@ -367,7 +367,7 @@ Stmt move_allocations(const Stmt& body, Locations locations) {
         Block host;
         host.alloc_buffers = std::move(own);
         host.body = inner->body;
-        return with_body(inner, make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(host))}));
+        return with_body(inner, realized(make(std::move(host))));
       });
 }
 
@@ -432,9 +432,9 @@ Ref<PrimFunc> with_planned_allocations(const Ref<PrimFunc>& func) {
   Locations locations;
   for (AllocationLocation& location : allocation_locations(func))
     locations[location.location].push_back(location.buffer);
-  bool allocates = false;
-  visit(func->body, [&](const Ref<Block>& block) { allocates |= !block->alloc_buffers.empty(); });
-  return allocates ? with_body(func, move_allocations(func->body, std::move(locations))) : func;
+  return any_node(func->body, [&](const Ref<Block>& block) { return !block->alloc_buffers.empty(); })
+             ? with_body(func, move_allocations(func->body, std::move(locations)))
+             : func;
 }
 
 Ref<Module> with_private_buffers(const Ref<Module>& module) {
@@ -457,7 +457,7 @@ Ref<Module> with_private_buffers(const Ref<Module>& module) {
     function = with_body(func, move_allocations(func->body, std::move(locations)));
     changed = true;
   }
-  return changed ? make<Module>(std::move(result), module.span()) : module;
+  return changed ? make(std::move(result), module.span()) : module;
 }
 
 }  // namespace tilewright::analysis

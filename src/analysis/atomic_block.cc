@@ -55,19 +55,17 @@ class UpdateWalk {
           for (const Expr& index : step->indices) v(index);
           v(step->value);
         },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
+        [&](const Ref<BufferStore>& store) {
           auto step = is_atomic_block(block) ? AtomicOperation::of(*store) : std::nullopt;
           if (step) {
             note(*step);
           } else if (!is_own(store->buffer)) {
             fails_ = true;
           }
-          v.descend(store);
         },
-        [&](const Ref<Call>& call, Visitor& v) {
+        [&](const Ref<Call>& call) {
           // This includes an atomic operation whose result is used: the result depends on the order.
           fails_ |= intrinsic_row(intrinsic_of(*call)).effect == Effect::kUpdateState;
-          v.descend(call);
         });
   }
 

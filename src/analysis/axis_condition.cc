@@ -34,8 +34,7 @@ Expr condition_beyond_domains(const BlockRealize& realize) {
 
 Expr without_terms_of_sums(const Expr& condition, const Tree& tree, int block) {
   if (is_true(condition)) return condition;
-  arith::Analyzer analyzer;
-  bind_above(analyzer, tree, tree[block].scope);
+  auto analyzer = analyzer_above(tree, tree[block].scope);
   VarMap starts;
   for (const Ref<IterVar>& axis : tree.block_at(block).iter_vars) {
     if (is_reduction_axis(axis)) {
@@ -63,8 +62,7 @@ Expr condition_on_axes(const Expr& condition, const Tree& tree, int block) {
     auto uses = [&](const Expr& e) { return uses_var(e, tree.for_at(at).loop_var); };
     return !uses(condition) && none_of(realize.iter_values, uses);
   });
-  arith::Analyzer analyzer;
-  bind_above(analyzer, tree, tree[block].scope);
+  auto analyzer = analyzer_above(tree, tree[block].scope);
   arith::IterDomains inputs = inputs_of(tree, loops);
   auto map = arith::detect_iter_map(realize.iter_values, inputs, {}, arith::IterMapLevel::kBijective, analyzer);
   if (!map.ok()) return {};

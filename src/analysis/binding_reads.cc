@@ -17,11 +17,10 @@ bool binds_data(const BlockRealize& realize) {
 
 void add_single_reads(const Expr& e, std::vector<Ref<BufferRegion>>& regions) {
   if (e.is<Var>() || e.is<IntImm>() || effect_of(e) == Effect::kPure) return;
-  visit(e, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+  visit(e, [&](const Ref<BufferLoad>& load) {
     BufferRegion region{load->buffer, {}};
     for (const Expr& index : load->indices) region.region.push_back(range(index, one(index.dtype())));
-    regions.push_back(make<BufferRegion>(std::move(region)));
-    walk.descend(load);
+    regions.push_back(make(std::move(region)));
   });
 }
 

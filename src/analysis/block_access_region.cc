@@ -25,11 +25,10 @@ class Detector {
       own_.insert(buffer);
       own_memory_.insert(buffer->data);
     }
-    visit(block, [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
+    visit(block, [&](const Ref<MatchBufferRegion>& match) {
       for (const Expr& extent : match->buffer->shape) {
         if (extent.is<Var>() && !uses_var(match->source, extent.borrow<Var>())) sizes_.insert(extent);
       }
-      walk.descend(match);
     });
     for_each_access(block, Nested::kDeclared, [&](const Access& access) { note(access); });
   }
@@ -156,13 +155,7 @@ class Detector {
   /// nor is what a buffer holds that the block allocates.
   bool is_known_inside_only(const Ref<Range>& range) const {
     if (!sizes_.empty() && uses_any_of(range, sizes_)) return true;
-    bool reads_own = false;
-    auto look = [&](const Ref<BufferLoad>& load, Visitor& walk) {
-      reads_own |= own_.contains(load->buffer);
-      walk.descend(load);
-    };
-    if (!own_.empty()) visit(range, look);
-    return reads_own;
+    return !own_.empty() && any_node(range, [&](const Ref<BufferLoad>& load) { return own_.contains(load->buffer); });
   }
 
   Ref<BufferRegion> region_of(const Touched& touched) {
@@ -238,10 +231,8 @@ Ref<BufferRegion> known_at_start(const Ref<BufferRegion>& region, const std::vec
   std::vector<Ref<Range>> ranges = region->region;
   bool all_known = true;
   for (size_t i : indices_of(ranges)) {
-    bool changes = false;
-    visit(ranges[i], [&](const Ref<BufferLoad>& load, Visitor& walk) {
-      changes |= any_of(writes, [&](const auto& write) { return write->buffer->data == load->buffer->data; });
-      walk.descend(load);
+    const bool changes = any_node(ranges[i], [&](const Ref<BufferLoad>& load) {
+      return any_of(writes, [&](const auto& write) { return write->buffer->data == load->buffer->data; });
     });
     if (changes) ranges[i] = whole[i];
     all_known &= !changes;
@@ -254,10 +245,7 @@ bool reaches_by_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer) {
   for_each_access(block, Nested::kEnter, [&](const Access& access) {
     found |= access.form == Access::Form::kPointer && access.pointer == buffer->data;
   });
-  visit(block, [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
-    found |= match->source->buffer->data == buffer->data;
-    walk.descend(match);
-  });
+  visit(block, [&](const Ref<MatchBufferRegion>& match) { found |= match->source->buffer->data == buffer->data; });
   return found;
 }
 
@@ -276,7 +264,7 @@ std::vector<Ref<BufferRegion>> init_writes(const Block& block) {
   Block init = block;
   init.body = init.init;
   init.init = {};
-  const std::vector<Ref<BufferRegion>> found = block_access_region(make<Block>(std::move(init))).writes;
+  const std::vector<Ref<BufferRegion>> found = block_access_region(make(std::move(init))).writes;
   for (Ref<BufferRegion>& region : result) {
     if (!speaks_of_more(region)) continue;
     auto own = find_if(found, [&](const auto& f) { return f->buffer == region->buffer; });

@@ -39,7 +39,7 @@ class Examine {
       analyzer_.bind(axis->var, axis->dom);
       // A block with an empty domain accesses nothing.
       const Expr& extent = axis->dom->extent;
-      if (!const_int(extent) && effect_of(extent) == Effect::kPure) analyzer_.assume(ge(extent, one(extent.dtype())));
+      if (!const_int(extent) && effect_of(extent) == Effect::kPure) analyzer_.assume(ge(extent, 1));
     }
     for (const BufferDomain& domain : buffer_domains(*block)) arith::assume(analyzer_, domain);
   }
@@ -218,12 +218,8 @@ class Examine {
   }
 
   static bool comes_from_floats(const Expr& index) {
-    bool found = false;
-    visit(index, [&](const Ref<Cast>& cast, Visitor& walk) {
-      found |= cast->value.dtype().is_float();
-      walk.descend(cast);
-    });
-    return found && effect_of(index) == Effect::kPure;
+    return any_node(index, [&](const Ref<Cast>& cast) { return cast->value.dtype().is_float(); }) &&
+           effect_of(index) == Effect::kPure;
   }
 
   /// Whether somebody vouches for the region that the block declares to read (annotate_buffer_access): indices that
@@ -468,7 +464,7 @@ class Examine {
     // The signature of a block with an init omits reads of its own results.
     Block body = *block_;
     body.init = {};
-    for (const Ref<BufferRegion>& read : block_access_region(make<Block>(std::move(body))).reads) {
+    for (const Ref<BufferRegion>& read : block_access_region(make(std::move(body))).reads) {
       if (!written(read->buffer)) continue;
       reads_own_ = true;
       if (!within(read, results)) {
@@ -606,7 +602,7 @@ class Examine {
     Block init = *block_;
     init.body = init.init;
     init.init = {};
-    for (const Ref<BufferRegion>& read : block_access_region(make<Block>(std::move(init))).reads) {
+    for (const Ref<BufferRegion>& read : block_access_region(make(std::move(init))).reads) {
       if (written(read->buffer)) return say("its init reads '" + read->buffer->name + "', which it sets");
     }
     return true;

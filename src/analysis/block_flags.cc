@@ -49,8 +49,7 @@ bool is_covered(const Tree& tree, int block) {
     int from = tree.common_ancestor(all);
     std::vector<int> loops = tree.loops_above(block);
     std::erase_if(loops, [&](int at) { return at <= from; });
-    arith::Analyzer analyzer;
-    bind_above(analyzer, tree, from);
+    auto analyzer = analyzer_above(tree, from);
     auto has = provided(tree, from, producers, read->buffer, analyzer);
     if (!has) return false;
     if (!arith::proves_subset(required(*tree.realize_at(block), read, {}, tree, loops, analyzer), *has, analyzer)) {

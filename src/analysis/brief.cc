@@ -30,7 +30,7 @@ std::string call_text(const Expr& e, int depth) {
   for_each_child(e, [&](const NodeRef& child, Role) {
     if (child.sort() == Sort::kExpr && !child.is<Op>() && !child.is<GlobalVar>()) args.emplace_back(child);
   });
-  std::string name = std::string(kind_name(e.kind()));
+  std::string name = kind_name(e.kind());
   if (e.is<Min>()) name = "min";
   if (e.is<Max>()) name = "max";
   if (e.is<Mod>()) name = "truncmod";

@@ -90,7 +90,8 @@ VarMap units_of(const arith::IterDomains& inputs) {
   return units;
 }
 
-void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::vector<int>& except) {
+arith::Analyzer analyzer_above(const Tree& tree, int at, const std::vector<int>& except) {
+  arith::Analyzer analyzer;
   assume_sizes(analyzer, tree);
   for (int around = at; around != Tree::kNone; around = tree[around].parent) {
     if (!tree[around].is_block) continue;
@@ -105,6 +106,7 @@ void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::
       for (const Ref<IterVar>& axis : tree.block_at(at).iter_vars) analyzer.bind(axis->var, axis->dom);
     }
   }
+  return analyzer;
 }
 
 arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>& region) {
@@ -483,8 +485,7 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
   const BlockRealize &writer = flow.writer.realize(), &reader = flow.reader.realize();
   std::vector<int> writer_loops = with_outer(tree, joined, flow.writer);
   std::vector<int> reader_loops = with_outer(tree, joined, flow.reader);
-  arith::Analyzer analyzer;
-  bind_above(analyzer, tree, flow.lca, joined);
+  auto analyzer = analyzer_above(tree, flow.lca, joined);
   for (int at : flow.writer.threads) {
     analyzer.bind(tree.for_at(at).loop_var, tree.for_at(at).min, tree.for_at(at).extent);
   }
@@ -690,8 +691,7 @@ std::optional<Obstacle> why_begun_late(const Tree& tree, int block, const std::v
 /// Returns why a step of the reduction might run before the one that runs the init. `loops`: those that drive the axes.
 std::optional<Obstacle> why_not_begun_first(const Tree& tree, int from, int block, const std::vector<int>& loops) {
   const BlockRealize& realize = *tree.realize_at(block);
-  arith::Analyzer analyzer;
-  bind_above(analyzer, tree, from);
+  auto analyzer = analyzer_above(tree, from);
   if (auto obstacle = why_begun_late(tree, block, loops, analyzer)) return obstacle;
   auto counters = counters_of(tree, loops);
   if (counters && arith::plainly_one_to_one(realize.iter_values, *counters)) return std::nullopt;

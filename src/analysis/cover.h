@@ -35,9 +35,9 @@ arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops);
 VarMap units_of(const arith::IterDomains& inputs);
 /// The loops as counters for arith/digits.h; nothing where a range has other ends than constants.
 std::optional<arith::Counters> counters_of(const Tree& tree, const std::vector<int>& loops);
-/// Binds in the analyzer the loops above a statement, itself included, up to the root of the function, and the axes of
+/// An analyzer that knows the loops above a statement, itself included, up to the root of the function, and the axes of
 /// the blocks between, but not the loops `except`.
-void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::vector<int>& except = {});
+arith::Analyzer analyzer_above(const Tree& tree, int at, const std::vector<int>& except = {});
 /// A region of the block in terms of the loops around it.
 arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>& region);
 

@@ -15,7 +15,7 @@ class Happening {
  public:
   Happening(const Tree& tree, int block, Surroundings around) {
     const BlockRealize& realize = *tree.realize_at(block);
-    bind_above(analyzer_, tree, tree[block].parent);
+    analyzer_ = analyzer_above(tree, tree[block].parent);
     assume_all(stable_terms(realize.predicate), analyzer_);
     for (size_t i : indices_of(realize.iter_values)) {
       map_.emplace(realize.block->iter_vars[i]->var, realize.iter_values[i]);

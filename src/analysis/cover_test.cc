@@ -64,8 +64,8 @@ class CoverTest : public testing::Test {
     block.writes = {point(to, target)};
     block.name_hint = to->name;
     block.body = store(to, load(from, source), target);
-    Stmt result = make<BlockRealize>(
-        {.iter_values = nest.values, .predicate = nest.predicate, .block = make<Block>(std::move(block))});
+    Stmt result =
+        make<BlockRealize>({.iter_values = nest.values, .predicate = nest.predicate, .block = make(std::move(block))});
     result = loop(nest.inner_loop, i32(nest.inner), std::move(result));
     return loop(nest.outer_loop, i32(nest.outer), std::move(result));
   }

@@ -29,15 +29,11 @@ bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer) {
   bool found = false;
   auto look = [&](const auto& division, Visitor& walk) {
     const Expr& by = division->b;
-    if (by.dtype().is_int() || by.dtype().is_uint()) found |= !analyzer.can_prove(ne(by, zero(by.dtype())));
+    if (by.dtype().is_int() || by.dtype().is_uint()) found |= !analyzer.can_prove(ne(by, 0));
     walk(division->a);
     walk(by);
   };
-  visit(
-      e, [&](const Ref<FloorDiv>& d, Visitor& walk) { look(d, walk); },
-      [&](const Ref<FloorMod>& d, Visitor& walk) { look(d, walk); },
-      [&](const Ref<Div>& d, Visitor& walk) { look(d, walk); },
-      [&](const Ref<Mod>& d, Visitor& walk) { look(d, walk); });
+  visit(e, on<FloorDiv, FloorMod, Div, Mod>(look));
   return found;
 }
 
@@ -49,16 +45,15 @@ bool may_fail(const Expr& e, arith::Analyzer& analyzer, const SureReads& sure) {
         if (may_fail_here || sure.contains(load, analyzer)) return;
         for (size_t i = 0; i < load->indices.size() && !may_fail_here; ++i) {
           const Expr& index = load->indices[i];
-          may_fail_here = !index.dtype().is_scalar() || !analyzer.can_prove(ge(index, zero(index.dtype()))) ||
+          may_fail_here = !index.dtype().is_scalar() || !analyzer.can_prove(ge(index, 0)) ||
                           !analyzer.can_prove(lt(index, load->buffer->shape[i]));
         }
         walk.descend(load);
       },
-      [&](const Ref<Call>& call, Visitor& walk) {
+      [&](const Ref<Call>& call) {
         Intrinsic intrinsic = intrinsic_of(*call);
         bool is_value = intrinsic != Intrinsic::kUnknown && intrinsic_row(intrinsic).effect == Effect::kPure;
         may_fail_here |= !is_value && intrinsic != Intrinsic::k_if_then_else;
-        walk.descend(call);
       });
   return may_fail_here;
 }

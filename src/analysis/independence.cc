@@ -414,8 +414,7 @@ bool axes_are_injective(const Tree& tree, std::vector<int> loops, int block) {
     if (known == arith::Injectivity::kNo && is_true(realize.predicate)) return false;
   }
   arith::IterDomains inputs = inputs_of(tree, loops);
-  arith::Analyzer analyzer;
-  bind_above(analyzer, tree, tree[loops.front()].parent);
+  auto analyzer = analyzer_above(tree, tree[loops.front()].parent);
   assume_runs(analyzer, tree, loops);
   arith::IterMapResult map;
   return is_one_to_one(realize.iter_values, inputs, realize.predicate, analyzer, &map) ||

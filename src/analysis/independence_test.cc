@@ -63,7 +63,7 @@ class IndependenceTest : public testing::Test {
     block.name_hint = "block";
     block.body = store(step.to, load(step.from, source), target);
     return make<BlockRealize>(
-        {.iter_values = step.values, .predicate = step.predicate, .block = make<Block>(std::move(block))});
+        {.iter_values = step.values, .predicate = step.predicate, .block = make(std::move(block))});
   }
 
   Ref<PrimFunc> program(const std::vector<Step>& steps) const {

@@ -144,9 +144,7 @@ class LoopDigits {
       auto digits = span_of(value);
       return digits ? sum(*digits) : walk.descend(value);
     };
-    Expr divided = rewrite(
-        e, [&](const Ref<FloorDiv>& value, Rewriter& walk) { return replaced(value, walk); },
-        [&](const Ref<FloorMod>& value, Rewriter& walk) { return replaced(value, walk); });
+    Expr divided = rewrite(e, on<FloorDiv, FloorMod>(replaced));
     return substitute(divided, {{loop_.var, sum({0, cuts_.size()})}});
   }
 
@@ -191,7 +189,7 @@ class LoopDigits {
     auto digits = span_of(dividend);
     if (!digits) return;
     const Expr value = analyzer_.simplify(cuts_[digits->begin] * divisor);
-    if (!analyzer_.can_prove(gt(value, zero(value.dtype())))) return;
+    if (!analyzer_.can_prove(gt(value, 0))) return;
     for (size_t i = cuts_.size(); i-- > 0;) {
       if (is_cut(i, value)) return;
       if (!quotient(value, cuts_[i])) continue;
@@ -217,9 +215,7 @@ class LoopDigits {
 };
 
 bool is_constant(const Expr& e, const std::vector<NestLoop>& loops) {
-  bool reads = uses_loops(e, loops);
-  visit(e, [&](const Ref<BufferLoad>&, Visitor&) { reads = true; }, [&](const Ref<Call>&, Visitor&) { reads = true; });
-  return !reads;
+  return !uses_loops(e, loops) && !has_node<BufferLoad, Call>(e);
 }
 
 /// Removes the conditions that the loop is smaller than something constant. Returns what it is smaller than.
@@ -259,9 +255,7 @@ bool join_some(LoopNest& nest, const std::vector<Expr>& values, const std::funct
 Expr ascending(const Expr& value, const Expr& min, const Expr& extent, const arith::IterDomains& inputs,
                const Expr& predicate, arith::Analyzer& analyzer) {
   const auto read = arith::detect_iter_map({value}, inputs, predicate, arith::IterMapLevel::kNoCheck, analyzer).indices;
-  auto falls = [&](const arith::IterSplitExpr& digit) {
-    return analyzer.can_prove(lt(digit.scale, zero(digit.scale.dtype())));
-  };
+  auto falls = [&](const arith::IterSplitExpr& digit) { return analyzer.can_prove(lt(digit.scale, 0)); };
   if (read.empty() || !any_of(read[0].args, falls)) return value;
   return analyzer.simplify(min * 2 + extent - 1 - value);
 }
@@ -280,7 +274,7 @@ bool take_digits(LoopNest& nest, const std::function<std::vector<Expr>(const Loo
     const std::vector<NestLoop> loops = digits.loops(take_ends(nest, loop));
     rewrite_nest(nest, [&](const Expr& e) { return digits.in_digits(e); });
     nest.values[loop.var] = digits.in_digits(loop.var);
-    nest.loops.erase(nest.loops.begin() + static_cast<std::ptrdiff_t>(i));
+    erase_at(nest.loops, i);
     nest.loops.insert(nest.loops.begin() + static_cast<std::ptrdiff_t>(i), loops.begin(), loops.end());
     i += loops.size() - 1;
     any = true;

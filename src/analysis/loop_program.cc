@@ -39,11 +39,7 @@ int64_t known_extent(const Expr& e) {
   return value ? std::clamp<int64_t>(*value, 0, Span64::kFar) : -1;
 }
 
-bool has_load(const Expr& e) {
-  bool found = false;
-  visit(NodeRef(e), [&](const Ref<BufferLoad>&, Visitor&) { found = true; });
-  return found;
-}
+bool has_load(const Expr& e) { return has_node<BufferLoad>(NodeRef(e)); }
 
 void count(const IndexWork& index, Operations& work) {
   work.ints[Operations::kAddSub] += index.add;
@@ -247,7 +243,7 @@ void Reader::call(const Call& call, Operations& work) {
   Intrinsic intrinsic = intrinsic_of(call);
   auto& side = call.dtype.is_float() ? work.floats : work.ints;
   if (intrinsic == Intrinsic::k_if_then_else) {
-    choose(Expr(call.args[0]), Expr(call.args[1]), Expr(call.args[2]), side[Operations::kMath], work);
+    choose(call.arg(0), call.arg(1), call.arg(2), side[Operations::kMath], work);
     return;
   }
   if (intrinsic != Intrinsic::k_likely) {

@@ -7,24 +7,12 @@
 namespace tilewright::analysis {
 
 MemoryNames::MemoryNames(const Stmt& body) {
-  visit(
-      body,
-      [&](const Ref<Block>& block, Visitor& walk) {
-        add_views(*block);
-        walk.descend(block);
-      },
-      [&](const Ref<LetStmt>& let, Visitor& walk) {
-        add_pointer(*let);
-        walk.descend(let);
-      });
+  visit(body, [&](const Ref<Block>& block) { add_views(*block); }, [&](const Ref<LetStmt>& let) { add_pointer(*let); });
 }
 
 MemoryNames MemoryNames::of_views(const Stmt& body) {
   MemoryNames names;
-  visit(body, [&](const Ref<Block>& block, Visitor& walk) {
-    names.add_views(*block);
-    walk.descend(block);
-  });
+  visit(body, [&](const Ref<Block>& block) { names.add_views(*block); });
   return names;
 }
 

@@ -94,7 +94,7 @@ void ParameterUses::declare(const Ref<Buffer>& buffer) {
 void ParameterUses::pass_pointers(const Call& call) {
   if (intrinsic_of(call) == Intrinsic::k_tvm_access_ptr) {
     if (call.args.size() != 5) return;
-    const auto mask = const_int(Expr(call.args[4]));
+    const auto mask = const_int(call.arg(4));
     pass_to_call(call.args[1], !mask || (*mask & 1) != 0, !mask || (*mask & 2) != 0, "a call");
     return;
   }
@@ -106,7 +106,7 @@ void ParameterUses::pass_pointers(const Call& call) {
 void ParameterUses::pass_pointers(const Call& call, const PrimFunc& callee, const std::vector<ParameterUse>& inside) {
   VarMap arguments;
   for (size_t i : indices_of(call.args)) {
-    if (call.args[i].sort() == Sort::kExpr) arguments[callee.params[i]] = Expr(call.args[i]);
+    if (call.args[i].sort() == Sort::kExpr) arguments[callee.params[i]] = call.arg(i);
   }
   const std::string name = "function '" + call.op.as<GlobalVar>()->name_hint + "'";
   for (size_t i : indices_of(call.args)) {

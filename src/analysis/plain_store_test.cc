@@ -38,7 +38,7 @@ class PlainStoreTest : public testing::Test {
     made.init = std::move(init);
     made.reads = std::move(reads);
     made.writes = std::move(writes);
-    return make<Block>(std::move(made));
+    return make(std::move(made));
   }
 
   /// Returns the block with the regions that the analysis finds.
@@ -154,7 +154,7 @@ TEST_F(PlainStoreTest, ABlockOfOtherRegionsHasTheSameBody) {
   Ref<Block> known = declared(store(c, load(a, {vi, vj}) + load(b, {vj, vi}), {vi, vj}));
   Block copy = *known;
   copy.reads.clear();
-  Ref<Block> other = make<Block>(std::move(copy));
+  Ref<Block> other = make(std::move(copy));
   PlainBlock::carry_over(*known, *other);
   const std::optional<PlainBlock>& plain = PlainBlock::of(*other);
   ASSERT_TRUE(plain.has_value());

@@ -43,9 +43,8 @@ const NodeBase* key(const For& loop) {
 class Loops {
  public:
   explicit Loops(const Ref<PrimFunc>& func) {
-    visit(func->body, [&](const Ref<For>& loop, Visitor& v) {
+    visit(func->body, [&](const Ref<For>& loop) {
       if (runs_together(*loop)) collect(loop);
-      v.descend(loop);
     });
     if (const BlockRealize* root = func->body.as<BlockRealize>(); root && !own_.empty()) tree_ = &Tree::of(root->block);
   }
@@ -77,14 +76,9 @@ class Loops {
     order_.push_back(loop);
     std::unordered_set<NodeRef>& own = own_[key(*loop)];
     visit(
-        loop->body,
-        [&](const Ref<Allocate>& allocate, Visitor& v) {
-          own.insert(allocate->buffer_var);
-          v.descend(allocate);
-        },
-        [&](const Ref<Block>& block, Visitor& v) {
+        loop->body, [&](const Ref<Allocate>& allocate) { own.insert(allocate->buffer_var); },
+        [&](const Ref<Block>& block) {
           for (const Ref<Buffer>& buffer : block->alloc_buffers) own.insert(buffer->data);
-          v.descend(block);
         });
   }
 
@@ -323,11 +317,9 @@ class Finder {
   Expr stored(const Access& access, const For& loop, const ThreadAxis& axis, const Point& point) const {
     const BufferStore* store = access.site.as<BufferStore>();
     if (!store) return {};
-    bool own = false;
-    visit(store->value, [&](const Ref<BufferLoad>& load, Visitor& v) {
-      own |= !axis.in_team() &&
+    const bool own = any_node(store->value, [&](const Ref<BufferLoad>& load) {
+      return !axis.in_team() &&
              (loops_.owns(loop, load->buffer->data) || !memory_scope(load->buffer->scope()).is_shared_by(axis));
-      v.descend(load);
     });
     if (own) return {};
     VarMap values;
@@ -420,9 +412,7 @@ class Finder {
 };
 
 bool returns_early(const Ref<PrimFunc>& func) {
-  bool returns = false;
-  visit(func->body, [&](const Ref<Call>& call) { returns |= intrinsic_of(*call) == Intrinsic::k_ret; });
-  return returns;
+  return any_node(func->body, [&](const Ref<Call>& call) { return intrinsic_of(*call) == Intrinsic::k_ret; });
 }
 
 /// Checks that accesses below a loop to written buffers are at one element for each iteration, and at different ones.
@@ -567,11 +557,7 @@ std::vector<UnprovedLoop> unproved_parallel_loops(const Ref<PrimFunc>& func) {
     for_each_access(func->body, Nested::kEnter, [&](const Access& access) { own.look(access); });
     if (std::string why = own.conclude(); !why.empty()) {
       unproved.push_back({loop, std::move(why)});
-      if (on_device)
-        visit(loop->body, [&](const Ref<For>& inner, Visitor& v) {
-          reported.insert(inner);
-          v.descend(inner);
-        });
+      if (on_device) visit(loop->body, [&](const Ref<For>& inner) { reported.insert(inner); });
     }
   }
   return unproved;

@@ -159,9 +159,8 @@ std::optional<std::vector<const BufferStore*>> stores_of(const Stmt& stmt) {
 bool reads_earlier_stores(const std::vector<const BufferStore*>& stores) {
   bool reads = false;
   for (size_t later = 1; later < stores.size(); ++later) {
-    visit(stores[later]->value, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+    visit(stores[later]->value, [&](const Ref<BufferLoad>& load) {
       for (size_t i = 0; i < later; ++i) reads |= stores[i]->buffer->data == load->buffer->data;
-      walk.descend(load);
     });
   }
   return reads;
@@ -322,9 +321,8 @@ class Find {
   bool reads_no_results() {
     bool reads_own = false;
     for (const Expr& operand : reducer_.operands) {
-      visit(operand, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      visit(operand, [&](const Ref<BufferLoad>& load) {
         for (const Ref<Buffer>& buffer : reducer_.buffers) reads_own |= load->buffer->data == buffer->data;
-        walk.descend(load);
       });
     }
     return !reads_own || say("what it adds to an element depends on elements that it writes");
@@ -386,15 +384,10 @@ std::vector<Expr> Reducer::combine(const std::vector<Expr>& a, const std::vector
 FoundReducer find_reducer(const Block& block) { return Find(block).run(); }
 
 bool chooses_pairs(const NodeRef& program) {
-  bool found = false;
-  visit(program, [&](const Ref<Block>& block, Visitor& walk) {
-    found = found || [&] {
-      const FoundReducer reducer = find_reducer(*block);
-      return reducer.reducer && reducer.reducer->pairs;
-    }();
-    if (!found) walk.descend(block);
+  return any_node(program, [](const Ref<Block>& block) {
+    const FoundReducer reducer = find_reducer(*block);
+    return reducer.reducer && reducer.reducer->pairs;
   });
-  return found;
 }
 
 FoundReducer find_accumulation(const Block& block) {

@@ -15,8 +15,8 @@ ReductionStart reduction_start(const BlockRealize& realize, const std::vector<Re
   Expr condition = bool_imm(true);
   for (const Ref<For>& loop : loops) {
     Expr extent = substitute(loop->extent, first);
-    if (!analyzer.can_prove(gt(extent, zero(extent.dtype())))) {
-      condition = logical_and(condition, gt(extent, zero(extent.dtype())));
+    if (!analyzer.can_prove(gt(extent, 0))) {
+      condition = logical_and(condition, gt(extent, 0));
     }
     inputs.emplace_back(loop->loop_var, range(loop->min, loop->extent));
     first[loop->loop_var] = substitute(loop->min, first);

@@ -75,13 +75,11 @@ const NodeBase* find_unsettled(const Stmt& stmt, F&& is_written) {
         }
         walk(loop->body);
       },
-      [&](const Ref<BufferStore>& store, Visitor&) { bare(store); },
-      [&](const Ref<BufferLoad>& load, Visitor&) { bare(load); },
+      on<BufferStore, BufferLoad>([&](const auto& access, Visitor&) { bare(access); }),
       [&](const Ref<Evaluate>& evaluate, Visitor&) {
         if (!evaluate->value.is<IntImm>()) bare(evaluate);
       },
-      [&](const Ref<Prefetch>& prefetch, Visitor&) { bare(prefetch); },
-      [&](const Ref<While>& loop, Visitor&) { bare(loop); });
+      on<Prefetch, While>([&](const auto& node, Visitor&) { bare(node); }));
   return unsettled;
 }
 
@@ -215,21 +213,14 @@ void Scope::add(const Scope& other, size_t first, size_t last) {
 void Scope::note_bare_uses(const Stmt& body) {
   visit(
       body, [](const Ref<BlockRealize>&, Visitor&) {},
-      [&](const Ref<BufferStore>& store, Visitor& walk) {
-        bare_writes_.push_back(memory(store->buffer));
-        walk.descend(store);
-      },
-      [&](const Ref<BufferLoad>& load, Visitor& walk) {
-        bare_reads_.push_back(memory(load->buffer));
-        walk.descend(load);
-      },
-      [&](const Ref<Call>& call, Visitor& walk) {
+      [&](const Ref<BufferStore>& store) { bare_writes_.push_back(memory(store->buffer)); },
+      [&](const Ref<BufferLoad>& load) { bare_reads_.push_back(memory(load->buffer)); },
+      [&](const Ref<Call>& call) {
         if (const auto step = AtomicOperation::of(call)) {
           bare_writes_.push_back(memory(step->buffer));
         } else {
           bare_unknown_ |= intrinsic_row(intrinsic_of(*call)).effect == Effect::kUpdateState;
         }
-        walk.descend(call);
       },
       [&](const Ref<Evaluate>& evaluate, Visitor&) { bare_unknown_ |= !evaluate->value.is<IntImm>(); });
 }

@@ -28,7 +28,7 @@ Stmt block_of(const Plan& plan, int number) {
   for (const Ref<Buffer>& b : plan.reads) block.reads.push_back(point(b, {i32(0)}));
   for (const Ref<Buffer>& b : plan.writes) block.writes.push_back(point(b, {i32(0)}));
   block.body = store(plan.writes[0], float_imm(DataType::float_(32), number), {i32(0)});
-  return make<BlockRealize>({.iter_values = {}, .predicate = bool_imm(true), .block = make<Block>(std::move(block))});
+  return realized(make(std::move(block)));
 }
 
 TEST(Scope, DependencesAreThoseOfAllPairs) {
@@ -50,7 +50,7 @@ TEST(Scope, DependencesAreThoseOfAllPairs) {
     root.name_hint = "root";
     root.alloc_buffers = {own};
     root.body = seq(body);
-    Ref<Block> block = make<Block>(std::move(root));
+    Ref<Block> block = make(std::move(root));
     const Scope& scope = Scope::of(*block);
     ASSERT_EQ(scope.children().size(), plans.size());
     EXPECT_EQ(scope.bare_statement(), nullptr);
@@ -99,11 +99,11 @@ TEST(Scope, ABufferAndAViewOfItAreOneMemory) {
   Ref<Buffer> a = cell("A");
   Buffer copy = *cell("V");
   copy.data = a->data;
-  Ref<Buffer> view = make<Buffer>(std::move(copy));
+  Ref<Buffer> view = make(std::move(copy));
   Block root;
   root.name_hint = "root";
   root.body = seq({block_of({{}, {a}}, 0), block_of({{view}, {cell("B")}}, 1)});
-  Ref<Block> block = make<Block>(std::move(root));
+  Ref<Block> block = make(std::move(root));
   EXPECT_EQ(Scope::of(*block).consumers(0), std::vector{1});
 }
 
@@ -113,7 +113,7 @@ TEST(Scope, WhatStandsOutsideOfBlocksIsNamed) {
   Block root;
   root.name_hint = "root";
   root.body = seq({block_of({{}, {a}}, 0), bare});
-  Ref<Block> block = make<Block>(std::move(root));
+  Ref<Block> block = make(std::move(root));
   EXPECT_EQ(Scope::of(*block).bare_statement(), bare.get());
   EXPECT_EQ(Scope::of(*block).child(0), -1);
 }
@@ -137,7 +137,7 @@ TEST(Scope, AChangedBodyHasTheScopeOfOneThatIsNew) {
     Block root;
     root.name_hint = "root";
     root.body = body.size() == 1 ? body[0] : seq(body);
-    return make<Block>(std::move(root));
+    return make(std::move(root));
   };
   auto rows = [](const Scope& scope) {
     std::vector<std::tuple<int, int, DependenceKind, const NodeBase*>> result;

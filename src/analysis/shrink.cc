@@ -84,8 +84,7 @@ class Linker {
   bool run(const Ref<PrimFunc>& func) {
     for (const auto& [param, buffer] : func->buffer_map) define(buffer);
     visit(
-        func->body, [&](const Ref<For>& loop, Visitor& v) { enter(loop, v); },
-        [&](const Ref<BlockRealize>& realize, Visitor& v) { enter(realize, v); },
+        func->body, on<For, BlockRealize>([&](const auto& node, Visitor& v) { enter(node, v); }),
         [&](const Ref<BufferStore>& store, Visitor& v) {
           access(store->buffer, store->indices, v);
           v(store->value);
@@ -93,11 +92,8 @@ class Linker {
         },
         [&](const Ref<BufferLoad>& load, Visitor& v) { access(load->buffer, load->indices, v); },
         [&](const Ref<Var>& var, Visitor&) { pin(var); },
-        [&](const Ref<DeclBuffer>&, Visitor&) { understood_ = false; },
-        [&](const Ref<Allocate>&, Visitor&) { understood_ = false; },
-        [&](const Ref<AllocateConst>&, Visitor&) { understood_ = false; },
-        [&](const Ref<BufferRealize>&, Visitor&) { understood_ = false; },
-        [&](const Ref<AttrStmt>&, Visitor&) { understood_ = false; });
+        on<DeclBuffer, Allocate, AllocateConst, BufferRealize, AttrStmt>(
+            [&](const auto&, Visitor&) { understood_ = false; }));
     return understood_;
   }
 
@@ -207,7 +203,7 @@ Ref<PrimFunc> shrink(const Ref<PrimFunc>& func, int64_t limit) {
       [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef {
         Buffer copy = *buffer;
         for (size_t d : indices_of(copy.shape)) copy.shape[d] = resized(copy.shape[d], buffer, d);
-        return copy.shape == buffer->shape ? NodeRef(buffer) : NodeRef(make<Buffer>(std::move(copy), buffer.span()));
+        return copy.shape == buffer->shape ? NodeRef(buffer) : NodeRef(make(std::move(copy), buffer.span()));
       },
       [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
         return with_field(r.descend(loop), &For::extent, resized(loop->extent, loop->loop_var));
@@ -215,7 +211,7 @@ Ref<PrimFunc> shrink(const Ref<PrimFunc>& func, int64_t limit) {
       [&](const Ref<IterVar>& axis, Rewriter&) -> NodeRef {
         IterVar copy = *axis;
         if (copy.dom.defined()) copy.dom = range(copy.dom->min, resized(copy.dom->extent, axis->var));
-        return make<IterVar>(std::move(copy), axis.span());
+        return make(std::move(copy), axis.span());
       },
       [&](const Ref<BufferRegion>& region, Rewriter& r) -> NodeRef {
         BufferRegion copy = *r.descend(region);
@@ -224,7 +220,7 @@ Ref<PrimFunc> shrink(const Ref<PrimFunc>& func, int64_t limit) {
           if (is_const_int(whole->extent, 1)) continue;
           copy.region[d] = range(whole->min, resized(whole->extent, region->buffer, d));
         }
-        return make<BufferRegion>(std::move(copy), region.span());
+        return make(std::move(copy), region.span());
       });
 }
 

@@ -27,7 +27,7 @@ class Limits {
       if (Ref<Buffer> buffer = func.buffer_of(param); buffer.defined()) {
         for_each_size(*buffer, [&](const Size& size) {
           sizes_.insert(size.var);
-          if (size.what == Size::Of::kExtent) analyzer_.assume(ge(size.var, zero(size.var.dtype())));
+          if (size.what == Size::Of::kExtent) analyzer_.assume(ge(size.var, 0));
         });
       } else if (param.dtype().is_int() && param.dtype().is_scalar()) {
         sizes_.insert(param);
@@ -38,21 +38,16 @@ class Limits {
     if (sizes_.empty()) return;
     visit(
         func.body,
-        [&](const Ref<For>& loop, Visitor& walk) {
-          add(loop->extent, "the loop '" + loop->loop_var->name_hint + "'", loop);
-          walk.descend(loop);
-        },
-        [&](const Ref<Block>& block, Visitor& walk) {
+        [&](const Ref<For>& loop) { add(loop->extent, "the loop '" + loop->loop_var->name_hint + "'", loop); },
+        [&](const Ref<Block>& block) {
           for (const Ref<Buffer>& buffer : block->alloc_buffers) {
             for (const Expr& extent : buffer->shape) add(extent, "buffer '" + buffer->name + "'", block);
           }
-          walk.descend(block);
         },
-        [&](const Ref<Allocate>& allocate, Visitor& walk) {
+        [&](const Ref<Allocate>& allocate) {
           for (const Expr& extent : allocate->extents) {
             add(extent, "buffer '" + allocate->buffer_var->name_hint + "'", allocate);
           }
-          walk.descend(allocate);
         });
   }
 

@@ -15,14 +15,8 @@ namespace {
 bool contains(const Expr& whole, const Expr& part) {
   if (part.is<Var>()) return uses_var(whole, part);
   bool found = same_expr(whole, part);
-  auto look = [&](const auto& node, Visitor& walk) {
-    found |= same_expr(Expr(node), part);
-    walk.descend(node);
-  };
-  visit(
-      whole, [&](const Ref<FloorDiv>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<FloorMod>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<Add>& node, Visitor& walk) { look(node, walk); });
+  auto look = [&](const auto& node) { found |= same_expr(Expr(node), part); };
+  visit(whole, on<FloorDiv, FloorMod, Add>(look));
   return found;
 }
 
@@ -36,10 +30,7 @@ class FreeSizes : public Memo::Fact {
 
  private:
   explicit FreeSizes(const Tree& tree) {
-    visit(tree.block_at(0).body, [&](const Ref<DeclBuffer>& declared, Visitor& v) {
-      own_.insert(declared->buffer);
-      v.descend(declared);
-    });
+    visit(tree.block_at(0).body, [&](const Ref<DeclBuffer>& declared) { own_.insert(declared->buffer); });
     for (int at : tree.blocks()) {
       const Block& block = tree.block_at(at);
       own_.insert(block.alloc_buffers.begin(), block.alloc_buffers.end());
@@ -54,14 +45,7 @@ class FreeSizes : public Memo::Fact {
     // A root block has the regions that the script states, which may be none.
     visit(
         tree.block_at(0).body, [](const Ref<BlockRealize>&, Visitor&) {},
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          add_all(tree, load->buffer);
-          v.descend(load);
-        },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          add_all(tree, store->buffer);
-          v.descend(store);
-        });
+        on<BufferLoad, BufferStore>([&](const auto& access) { add_all(tree, access->buffer); }));
   }
 
   void add_all(const Tree& tree, const Ref<Buffer>& buffer) {
@@ -95,14 +79,14 @@ void assume_positive(arith::Analyzer& analyzer, const std::vector<Expr>& sizes, 
     auto rest = sum ? const_int(sum->b) : std::nullopt, divisor = const_int(blocks->b);
     if (rest && divisor && 0 <= *rest && *rest < *divisor) assume_positive(analyzer, sizes, sum->a);
   } else if (is_contained(sizes, e)) {
-    analyzer.assume(ge(e, one(e.dtype())));
+    analyzer.assume(ge(e, 1));
   }
 }
 
 }  // namespace
 
 void assume_sizes(arith::Analyzer& analyzer, const Tree& tree) {
-  for (const Expr& size : FreeSizes::of(tree)) analyzer.assume(ge(size, zero(size.dtype())));
+  for (const Expr& size : FreeSizes::of(tree)) analyzer.assume(ge(size, 0));
 }
 
 void assume_runs(arith::Analyzer& analyzer, const Tree& tree, const std::vector<int>& loops) {

@@ -73,13 +73,13 @@ void add_terms(const Expr& condition, std::vector<Expr>& terms) {
 void assume_runs(const Expr& extent, arith::Analyzer& analyzer) {
   if (const_int(extent)) return;
   if (const Mul* product = extent.as<Mul>()) {
-    auto is_natural = [&](const Expr& e) { return analyzer.can_prove(ge(e, zero(e.dtype()))); };
+    auto is_natural = [&](const Expr& e) { return analyzer.can_prove(ge(e, 0)); };
     if (!is_natural(product->a) && !is_natural(product->b)) return;
     assume_runs(product->a, analyzer);
     assume_runs(product->b, analyzer);
     return;
   }
-  analyzer.assume(ge(extent, one(extent.dtype())));
+  analyzer.assume(ge(extent, 1));
   const Cast* cast = extent.as<Cast>();
   if (cast && cast->value.dtype().is_int()) assume_runs(cast->value, analyzer);
 }
@@ -89,7 +89,7 @@ void assume_shapes(const Block& block, arith::Analyzer& analyzer) {
   for (const auto* regions : {&block.reads, &block.writes}) {
     for (const Ref<BufferRegion>& region : *regions) {
       for (const Expr& extent : region->buffer->shape) {
-        if (extent.is<Var>()) analyzer.assume(ge(extent, zero(extent.dtype())));
+        if (extent.is<Var>()) analyzer.assume(ge(extent, 0));
       }
     }
   }
@@ -142,7 +142,7 @@ struct Digits {
       const arith::IterSumExpr& sum = map.indices[i];
       if (i < steps && !analyzer.can_prove_equal(sum.base, axes[i].min)) return false;
       for (const arith::IterSplitExpr& digit : sum.args) {
-        if (i < steps && !analyzer.can_prove(gt(digit.scale, zero(digit.scale.dtype())))) return false;
+        if (i < steps && !analyzer.can_prove(gt(digit.scale, 0))) return false;
         if (!is_whole(digit) && !grows(*digit.source)) return false;
       }
     }
@@ -183,11 +183,7 @@ struct Digits {
       }
       return walk.descend(value);
     };
-    return rewrite(
-        term, [&](const Ref<FloorDiv>& value, Rewriter& walk) { return name(value, walk); },
-        [&](const Ref<FloorMod>& value, Rewriter& walk) { return name(value, walk); },
-        [&](const Ref<Add>& value, Rewriter& walk) { return name(value, walk); },
-        [&](const Ref<Sub>& value, Rewriter& walk) { return name(value, walk); });
+    return rewrite(term, on<FloorDiv, FloorMod, Add, Sub>(name));
   }
 
   bool is_whole(const arith::IterSplitExpr& digit) {
@@ -330,8 +326,7 @@ class SkippedInitFinder {
 
   bool never_runs() const {
     arith::Analyzer analyzer;
-    return any_of(nest_.loops,
-                  [&](const Loop& loop) { return analyzer.can_prove(le(loop.extent, zero(loop.extent.dtype()))); });
+    return any_of(nest_.loops, [&](const Loop& loop) { return analyzer.can_prove(le(loop.extent, 0)); });
   }
 
   Sum reduction(const BlockRealize& realize) const {
@@ -392,7 +387,7 @@ class SkippedInitFinder {
     for (const Loop& loop : nest_.loops) {
       const Expr min = known(loop.min, block), extent = known(loop.extent, block);
       analyzer.bind(loop.var, min, extent);
-      if (!const_int(extent)) analyzer.assume(gt(extent, zero(extent.dtype())));
+      if (!const_int(extent)) analyzer.assume(gt(extent, 0));
       assume_runs(extent, analyzer);
     }
     for (const Expr& term : nest_.terms) analyzer.assume(known(term, block));
@@ -421,7 +416,7 @@ class SkippedInitFinder {
     for (const Loop& loop : nest_.loops) {
       const Expr min = substitute(loop.min, first), extent = substitute(loop.extent, first);
       if (same_expr(min, loop.min) && same_expr(extent, loop.extent)) continue;
-      bool runs = first.count(loop.var) ? proved(gt(extent, zero(extent.dtype())))
+      bool runs = first.count(loop.var) ? proved(gt(extent, 0))
                                         : proved(ge(loop.var, min)) && proved(lt(loop.var, min + extent));
       if (!runs) return skipped(sum, "loop '" + loop.var->name_hint + "' need not run in its first step");
     }
@@ -606,7 +601,7 @@ class SkippedInitFinder {
     }
     for (const Expr& term : nest_.terms) {  // nothing is below a product with the factor 0
       const LT* less = term.as<LT>();
-      if (less && analyzer.can_prove(ge(less->a, zero(less->a.dtype())))) assume_runs(less->b, analyzer);
+      if (less && analyzer.can_prove(ge(less->a, 0))) assume_runs(less->b, analyzer);
     }
     auto values = [&](const LoopNest& nest) {
       std::vector<Expr> result;
@@ -656,7 +651,7 @@ class SkippedInitFinder {
     for (const Ref<IterVar>& axis : realize.block->iter_vars) {
       const Expr extent = substitute(axis->dom->extent, nest_.values);
       assume_runs(extent, analyzer);
-      if (!const_int(extent)) analyzer.assume(ge(extent, one(extent.dtype())));
+      if (!const_int(extent)) analyzer.assume(ge(extent, 1));
     }
   }
 

@@ -32,13 +32,9 @@ bool is_sure(const Access& access) {
 
 /// Whether the load, or one of its indices, reads a buffer that the block writes.
 bool reads_own_results(const NodeRef& load, const Block& block) {
-  bool found = false;
-  visit(load, [&](const Ref<BufferLoad>& inner, Visitor& walk) {
-    found |= any_of(block.writes,
-                    [&](const Ref<BufferRegion>& write) { return write->buffer->data == inner->buffer->data; });
-    walk.descend(inner);
+  return any_node(load, [&](const Ref<BufferLoad>& inner) {
+    return any_of(block.writes, [&](const auto& write) { return write->buffer->data == inner->buffer->data; });
   });
-  return found;
 }
 
 /// The load with axes of inner blocks and let variables replaced by their values.
@@ -59,7 +55,7 @@ void SureReads::add(const Tree& tree, int outside, int block, arith::Analyzer& a
   if (!loops || !is_true(realize.predicate)) return;
   const bool all_run = all_of(*loops, [&](int at) {
     const Expr& extent = tree.for_at(at).extent;
-    return is_contained(run, at) || analyzer.can_prove(gt(extent, zero(extent.dtype())));
+    return is_contained(run, at) || analyzer.can_prove(gt(extent, 0));
   });
   if (!all_run) return;
   VarMap axes;

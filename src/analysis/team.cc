@@ -86,21 +86,13 @@ bool Touched::depends_on(const Touched& other) const {
   return by_updates || meet(written, other.written) || meet(written, other.read) || meet(read, other.written);
 }
 
-bool has_blocks(const Stmt& s) {
-  bool found = false;
-  visit(s, [&](const Ref<BlockRealize>&, Visitor&) { found = true; });
-  return found;
-}
+bool has_blocks(const Stmt& s) { return has_node<BlockRealize>(s); }
 
 bool waits_by_order(const PrimFunc& func) {
   if (has_blocks(func.body)) return true;
   if (is_kernel(func)) return false;
-  bool has_barriers = false;
-  visit(func.body, [&](const Ref<Call>& call, Visitor& v) {
-    has_barriers |= intrinsic_of(*call) == Intrinsic::k_tvm_storage_sync;
-    v.descend(call);
-  });
-  return !has_barriers;
+  return !any_node(func.body,
+                   [&](const Ref<Call>& call) { return intrinsic_of(*call) == Intrinsic::k_tvm_storage_sync; });
 }
 
 bool waits_for_next(const Stmt& body, const MemoryNames& around) {
@@ -119,34 +111,26 @@ bool waits_behind(const Expr& condition, const Stmt& body, const MemoryNames& ar
 }
 
 bool has_waits(const Stmt& s, const MemoryNames& around) {
-  bool waits = false;
-  visit(
+  return any_node(
       s,
-      [&](const Ref<SeqStmt>& sequence, Visitor& v) {
-        if (waits) return;
+      [&](const Ref<SeqStmt>& sequence) {
         Touched before;
         const Exchange exchange = exchange_of(sequence);
-        for (const Stmt& item : sequence->seq) {
+        return any_of(sequence->seq, [&](const Stmt& item) {
           Touched now = Touched::by(item, exchange, around);
-          waits |= now.depends_on(before);
+          const bool waits = now.depends_on(before);
           before.add(now);
-          if (!waits) v(item);
-        }
+          return waits;
+        });
       },
-      [&](const Ref<For>& loop, Visitor& v) {
+      [&](const Ref<For>& loop) {
         const bool in_order = loop->kind == ForKind::kSerial || loop->kind == ForKind::kUnrolled;
-        waits |= in_order && waits_for_next(loop->body, around);
-        if (!waits) v.descend(loop);
+        return in_order && waits_for_next(loop->body, around);
       },
-      [&](const Ref<While>& loop, Visitor& v) {
-        waits |= waits_for_next(loop->body, around) || waits_behind(loop->condition, loop->body, around);
-        if (!waits) v.descend(loop);
+      [&](const Ref<While>& loop) {
+        return waits_for_next(loop->body, around) || waits_behind(loop->condition, loop->body, around);
       },
-      [&](const Ref<IfThenElse>& branch, Visitor& v) {
-        waits |= waits_behind(branch->condition, branch, around);
-        if (!waits) v.descend(branch);
-      });
-  return waits;
+      [&](const Ref<IfThenElse>& branch) { return waits_behind(branch->condition, branch, around); });
 }
 
 bool is_uniform(const Expr& e, const std::function<bool(const Ref<Var>&)>& varies) {
@@ -159,10 +143,7 @@ bool is_uniform(const Expr& e, const std::function<bool(const Ref<Var>&)>& varie
         uniform = uniform && (scope.starts_with("shared") || scope.starts_with("global"));
         for (const Expr& index : load->indices) v(index);
       },
-      [&](const Ref<Call>& call, Visitor& v) {
-        uniform = uniform && !asks_lanes(call);
-        v.descend(call);
-      });
+      [&](const Ref<Call>& call) { uniform = uniform && !asks_lanes(call); });
   return uniform;
 }
 

@@ -145,8 +145,7 @@ std::optional<Obstacle> why_not_same_threads(const Tree& tree, int loop) {
   }
   auto is_same = [](const Expr& a, const Expr& b) { return const_int(a) && const_int(a) == const_int(b); };
   auto provably_same = [&] {
-    arith::Analyzer analyzer;
-    bind_above(analyzer, tree, tree[around].parent);
+    auto analyzer = analyzer_above(tree, tree[around].parent);
     return analyzer.can_prove_equal(inner.min, outer.min) && analyzer.can_prove_equal(inner.extent, outer.extent);
   };
   if (!(is_same(inner.min, outer.min) && is_same(inner.extent, outer.extent)) && !provably_same()) {
@@ -173,8 +172,7 @@ std::optional<Obstacle> why_threads_differ(const Tree& tree, int at) {
   }
   auto same_extent = [&](const Expr& a, const Expr& b) {
     if (const_int(a) && const_int(a) == const_int(b)) return true;
-    arith::Analyzer analyzer;
-    bind_above(analyzer, tree, tree[kernel].parent);
+    auto analyzer = analyzer_above(tree, tree[kernel].parent);
     return analyzer.can_prove_equal(a, b);
   };
   std::vector<int> first;  // first loop bound to each axis

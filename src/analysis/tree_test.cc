@@ -39,7 +39,7 @@ class TreeTest : public testing::Test {
           block.match_buffers = {make<MatchBufferRegion>({view, make<BufferRegion>({a, {range(i32(0), i32(4))}})})};
         }
         return make<BlockRealize>(
-            {.iter_values = {i32(below(8))}, .predicate = bool_imm(true), .block = make<Block>(std::move(block))});
+            {.iter_values = {i32(below(8))}, .predicate = bool_imm(true), .block = make(std::move(block))});
       }
       case 1:
         return make<IfThenElse>({lt(i32(1), i32(2)), statement(depth - 1), below(2) ? statement(depth - 1) : Stmt()});
@@ -87,7 +87,7 @@ TEST_F(TreeTest, AfterChangesItIsThatOfAWalk) {
     Block outer;
     outer.name_hint = "root";
     outer.body = statement(4);
-    Ref<Block> root = make<Block>(std::move(outer));
+    Ref<Block> root = make(std::move(outer));
     std::vector<Ref<Block>> versions{root};  // trees borrow from them
     for (int step = 0; step < 6; ++step) {
       const Tree& tree = Tree::of(root);

@@ -25,8 +25,7 @@ bool are_apart(const Ref<Buffer>& one, const Ref<Buffer>& other, const Tree& tre
   const Views views = views_around(tree, block);
   const Ref<BufferRegion> a = behind_views(whole_region(one), views), b = behind_views(whole_region(other), views);
   if (a->buffer != b->buffer) return false;
-  arith::Analyzer analyzer;
-  bind_above(analyzer, tree, tree[block].scope);
+  auto analyzer = analyzer_above(tree, tree[block].scope);
   auto ends_before = [&](const Ref<Range>& first, const Ref<Range>& second) {
     return analyzer.can_prove(le(first->min + first->extent, second->min));
   };

@@ -161,9 +161,9 @@ std::optional<Ref<PrimFunc>> validator_of(const Ref<PrimFunc>& func) {
     if (sizes.defined()) block.annotations.set(kRequiredSizes, sizes);
     block.alloc_buffers = std::move(declared.allocated);
     block.body = validator.body;
-    validator.body = make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(block))});
+    validator.body = realized(make(std::move(block)));
   }
-  return renew_defs(make<PrimFunc>(std::move(validator)));
+  return renew_defs(make(std::move(validator)));
 }
 
 }  // namespace tilewright::analysis

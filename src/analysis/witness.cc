@@ -11,10 +11,11 @@ namespace {
 using Value = std::optional<int64_t>;
 
 template <class F>
-Value with_both(const Expr& a, const Expr& b, const Point& point, F&& combine) {
-  Value x = evaluate(a, point);
+Value with_both(const Expr& e, const Point& point, F&& combine) {
+  const BinaryOperands operands = binary_operands(e);
+  Value x = evaluate(*operands.a, point);
   if (!x) return std::nullopt;
-  Value y = evaluate(b, point);
+  Value y = evaluate(*operands.b, point);
   return y ? combine(*x, *y) : std::nullopt;
 }
 
@@ -39,11 +40,11 @@ Value floor_divided(int64_t x, int64_t y) {
 Value evaluate_call(const Call& call, const Point& point) {
   switch (intrinsic_of(call)) {
     case Intrinsic::k_if_then_else: {
-      Value condition = evaluate(Expr(call.args[0]), point);
-      return condition ? evaluate(Expr(call.args[*condition ? 1 : 2]), point) : std::nullopt;
+      Value condition = evaluate(call.arg(0), point);
+      return condition ? evaluate(call.arg(*condition ? 1 : 2), point) : std::nullopt;
     }
     case Intrinsic::k_likely:
-      return evaluate(Expr(call.args[0]), point);
+      return evaluate(call.arg(0), point);
     default:
       return std::nullopt;
   }
@@ -56,42 +57,38 @@ Value evaluate_any(const Expr& e, const Point& point) {
     case Kind::kVar:
       return point.get(e);
     case Kind::kAdd:
-      return with_both(e.as<Add>()->a, e.as<Add>()->b, point, added);
+      return with_both(e, point, added);
     case Kind::kSub:
-      return with_both(e.as<Sub>()->a, e.as<Sub>()->b, point, subtracted);
+      return with_both(e, point, subtracted);
     case Kind::kMul:
-      return with_both(e.as<Mul>()->a, e.as<Mul>()->b, point, multiplied);
+      return with_both(e, point, multiplied);
     case Kind::kFloorDiv:
-      return with_both(e.as<FloorDiv>()->a, e.as<FloorDiv>()->b, point, floor_divided);
+      return with_both(e, point, floor_divided);
     case Kind::kFloorMod:
-      return with_both(e.as<FloorMod>()->a, e.as<FloorMod>()->b, point, [](int64_t x, int64_t y) {
+      return with_both(e, point, [](int64_t x, int64_t y) {
         Value quotient = floor_divided(x, y);
         return quotient ? Value(x - *quotient * y) : Value();
       });
     case Kind::kDiv:
-      return with_both(e.as<Div>()->a, e.as<Div>()->b, point,
-                       [](int64_t x, int64_t y) { return divides(x, y) ? Value(x / y) : Value(); });
+      return with_both(e, point, [](int64_t x, int64_t y) { return divides(x, y) ? Value(x / y) : Value(); });
     case Kind::kMod:
-      return with_both(e.as<Mod>()->a, e.as<Mod>()->b, point,
-                       [](int64_t x, int64_t y) { return divides(x, y) ? Value(x % y) : Value(); });
+      return with_both(e, point, [](int64_t x, int64_t y) { return divides(x, y) ? Value(x % y) : Value(); });
     case Kind::kMin:
-      return with_both(e.as<Min>()->a, e.as<Min>()->b, point,
-                       [](int64_t x, int64_t y) { return Value(std::min(x, y)); });
+      return with_both(e, point, [](int64_t x, int64_t y) { return Value(std::min(x, y)); });
     case Kind::kMax:
-      return with_both(e.as<Max>()->a, e.as<Max>()->b, point,
-                       [](int64_t x, int64_t y) { return Value(std::max(x, y)); });
+      return with_both(e, point, [](int64_t x, int64_t y) { return Value(std::max(x, y)); });
     case Kind::kEQ:
-      return with_both(e.as<EQ>()->a, e.as<EQ>()->b, point, [](int64_t x, int64_t y) { return Value(x == y); });
+      return with_both(e, point, [](int64_t x, int64_t y) { return Value(x == y); });
     case Kind::kNE:
-      return with_both(e.as<NE>()->a, e.as<NE>()->b, point, [](int64_t x, int64_t y) { return Value(x != y); });
+      return with_both(e, point, [](int64_t x, int64_t y) { return Value(x != y); });
     case Kind::kLT:
-      return with_both(e.as<LT>()->a, e.as<LT>()->b, point, [](int64_t x, int64_t y) { return Value(x < y); });
+      return with_both(e, point, [](int64_t x, int64_t y) { return Value(x < y); });
     case Kind::kLE:
-      return with_both(e.as<LE>()->a, e.as<LE>()->b, point, [](int64_t x, int64_t y) { return Value(x <= y); });
+      return with_both(e, point, [](int64_t x, int64_t y) { return Value(x <= y); });
     case Kind::kGT:
-      return with_both(e.as<GT>()->a, e.as<GT>()->b, point, [](int64_t x, int64_t y) { return Value(x > y); });
+      return with_both(e, point, [](int64_t x, int64_t y) { return Value(x > y); });
     case Kind::kGE:
-      return with_both(e.as<GE>()->a, e.as<GE>()->b, point, [](int64_t x, int64_t y) { return Value(x >= y); });
+      return with_both(e, point, [](int64_t x, int64_t y) { return Value(x >= y); });
     case Kind::kAnd: {
       // Known where one operand decides.
       Value x = evaluate(e.as<And>()->a, point), y = evaluate(e.as<And>()->b, point);

@@ -46,25 +46,15 @@ class WorkCounter {
           write(*store);
         },
         [&](const Ref<BufferLoad>& load, Visitor&) { read(*load); },
-        [&](const Ref<Add>& e, Visitor& v) { operation(e, v); },
-        [&](const Ref<Sub>& e, Visitor& v) { operation(e, v); },
-        [&](const Ref<Mul>& e, Visitor& v) { operation(e, v); },
-        [&](const Ref<Div>& e, Visitor& v) { operation(e, v); },
-        [&](const Ref<FloorDiv>& e, Visitor& v) { operation(e, v); },
-        [&](const Ref<Min>& e, Visitor& v) { operation(e, v); },
-        [&](const Ref<Max>& e, Visitor& v) { operation(e, v); },
-        [&](const Ref<Call>& call, Visitor& v) {
+        on<Add, Sub, Mul, Div, FloorDiv, Min, Max>([&](const auto& e, Visitor& v) { operation(e, v); }),
+        [&](const Ref<Call>& call) {
           Intrinsic intrinsic = intrinsic_of(*call);
           bool control = intrinsic == Intrinsic::k_if_then_else || intrinsic == Intrinsic::k_likely;
           if (!control) count(call.dtype());
           if (intrinsic_row(intrinsic).effect == Effect::kUpdateState) uses_.change({});
           enter_call(*call);
-          v.descend(call);
         },
-        [&](const Ref<DeclBuffer>& declaration, Visitor& v) {
-          uses_.declare(declaration->buffer);
-          v.descend(declaration);
-        },
+        [&](const Ref<DeclBuffer>& declaration) { uses_.declare(declaration->buffer); },
         [&](const Ref<Select>& e, Visitor& v) {
           v(e->true_value);  // the condition is control, not data
           v(e->false_value);

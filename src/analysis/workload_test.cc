@@ -25,11 +25,11 @@ Ref<PrimFunc> matmul(int n, bool with_init) {
   block.body =
       store(buffers[2], load(buffers[2], {vi, vj}) + load(buffers[0], {vi, vk}) * load(buffers[1], {vk, vj}), {vi, vj});
   if (with_init) block.init = store(buffers[2], float_imm(DataType::float_(32), 0), {vi, vj});
-  Stmt body = make<BlockRealize>({{i, j, k}, bool_imm(true), make<Block>(std::move(block))});
+  Stmt body = make<BlockRealize>({{i, j, k}, bool_imm(true), make(std::move(block))});
   for (const auto& v : {k, j, i}) body = loop(v, i32(n), body);
   func.body = body;
   func.ret_type = make<TupleType>({{}});
-  return make<PrimFunc>(std::move(func));
+  return make(std::move(func));
 }
 
 TEST(Workload, CountsAMatmul) {
@@ -72,7 +72,7 @@ TEST(Workload, OfWhatDataChooseNoMoreCountsThanIsRead) {
   EXPECT_TRUE(gather.params[1].read);
   EXPECT_FALSE(gather.exact);
   func.body = loop(i, i32(10), store(buffers[0], load(buffers[2], {i}), {chosen}));
-  Workload scatter = analyze_workload(make<PrimFunc>(std::move(func)));
+  Workload scatter = analyze_workload(make(std::move(func)));
   EXPECT_EQ(scatter.bytes_read, 10 * 4 + 10 * 4);
   EXPECT_EQ(scatter.bytes_written, 10 * 4);
 }

@@ -87,7 +87,7 @@ class Inside {
 
 void assume_not_empty(const Buffer& buffer, arith::Analyzer& analyzer) {
   for (const Expr& extent : buffer.shape) {
-    if (!const_int(extent)) analyzer.assume(ge(extent, one(extent.dtype())));
+    if (!const_int(extent)) analyzer.assume(ge(extent, 1));
   }
 }
 
@@ -179,10 +179,9 @@ void WrittenBefore::change(const Ref<Buffer>& buffer) {
 bool WrittenBefore::is_changed_since(const Write& write) const {
   bool changed = false;
   for (const Ref<Range>& r : write.part.region) {
-    visit(r, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+    visit(r, [&](const Ref<BufferLoad>& load) {
       const NodeRef read = source_of(load->buffer)->data;
       for (size_t i = write.changes; i < changes_.size(); ++i) changed |= !changes_[i].defined() || changes_[i] == read;
-      walk.descend(load);
     });
   }
   return changed;

@@ -112,6 +112,7 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
     ConstIntBound inside = intersect(range, whole);
     return inside.is_empty() ? whole : inside;
   };
+  const auto [a, b] = binary_operands(e);
   switch (e.kind()) {
     case Kind::kVar: {
       const VarInfo* known = info(e);
@@ -121,36 +122,31 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
       return range;
     }
     case Kind::kAdd:
-      if (is_index(type) && !wraps(e)) {
-        Linear sum = flat(e);
-        if (is_taken_apart(sum, e)) return result_of(bound(sum));
-      }
-      return result_of(bound(e.as<Add>()->a) + bound(e.as<Add>()->b));
     case Kind::kSub:
       if (is_index(type) && !wraps(e)) {
         Linear sum = flat(e);
         if (is_taken_apart(sum, e)) return result_of(bound(sum));
       }
-      return result_of(bound(e.as<Sub>()->a) - bound(e.as<Sub>()->b));
+      return result_of(e.is<Add>() ? bound(*a) + bound(*b) : bound(*a) - bound(*b));
     case Kind::kMul: {
-      ConstIntBound a = bound(e.as<Mul>()->a), product = a * bound(e.as<Mul>()->b);
-      if (is_index(type) && !wraps(e) && product.min_value < 0 && fp(e.as<Mul>()->a) == fp(e.as<Mul>()->b)) {
-        product.min_value = a.contains(0) ? 0 : (max(a, -a) * max(a, -a)).min_value;  // a square
+      ConstIntBound left = bound(*a), product = left * bound(*b);
+      if (is_index(type) && !wraps(e) && product.min_value < 0 && fp(*a) == fp(*b)) {
+        product.min_value = left.contains(0) ? 0 : (max(left, -left) * max(left, -left)).min_value;  // a square
       }
       return result_of(product);
     }
     case Kind::kFloorDiv:
-      return result_of(floor_div(bound(e.as<FloorDiv>()->a), bound(e.as<FloorDiv>()->b)));
+      return result_of(floor_div(bound(*a), bound(*b)));
     case Kind::kFloorMod:
-      return result_of(floor_mod(bound(e.as<FloorMod>()->a), bound(e.as<FloorMod>()->b)));
+      return result_of(floor_mod(bound(*a), bound(*b)));
     case Kind::kDiv:
-      return result_of(trunc_div(bound(e.as<Div>()->a), bound(e.as<Div>()->b)));
+      return result_of(trunc_div(bound(*a), bound(*b)));
     case Kind::kMod:
-      return result_of(trunc_mod(bound(e.as<Mod>()->a), bound(e.as<Mod>()->b)));
+      return result_of(trunc_mod(bound(*a), bound(*b)));
     case Kind::kMin:
-      return min(bound(e.as<Min>()->a), bound(e.as<Min>()->b));
+      return min(bound(*a), bound(*b));
     case Kind::kMax:
-      return max(bound(e.as<Max>()->a), bound(e.as<Max>()->b));
+      return max(bound(*a), bound(*b));
     case Kind::kSelect:
       return unite(bound(e.as<Select>()->true_value), bound(e.as<Select>()->false_value));
     case Kind::kLet:
@@ -188,7 +184,7 @@ ConstIntBound Engine::call_bound(const Call& call, const Expr& e) {
   DataType type = e.dtype();
   ConstIntBound whole = ConstIntBound::of_type(type.element());
 
-  auto arg = [&](size_t i) { return Expr(call.args[i]); };
+  auto arg = [&](size_t i) { return call.arg(i); };
   switch (intrinsic_of(call)) {
     case Intrinsic::k_likely:
       return bound(arg(0));
@@ -289,21 +285,22 @@ ModularSet Engine::compute_residues(const Expr& e) {
     kept = std::min(kept, int64_t{1} << std::min<int>(type.bits, 62));
     return ModularSet::make(kept, set.base);
   };
+  const auto [a, b] = binary_operands(e);
   switch (e.kind()) {
     case Kind::kVar: {
       const VarInfo* known = info(e);
       return known && known->value.defined() ? residues(known->value) : ModularSet::everything();
     }
     case Kind::kAdd:
-      return result_of(residues(e.as<Add>()->a) + residues(e.as<Add>()->b));
+      return result_of(residues(*a) + residues(*b));
     case Kind::kSub:
-      return result_of(residues(e.as<Sub>()->a) + residues(e.as<Sub>()->b) * ModularSet::single(-1));
+      return result_of(residues(*a) + residues(*b) * ModularSet::single(-1));
     case Kind::kMul:
-      return result_of(residues(e.as<Mul>()->a) * residues(e.as<Mul>()->b));
+      return result_of(residues(*a) * residues(*b));
     case Kind::kMin:
-      return unite(residues(e.as<Min>()->a), residues(e.as<Min>()->b));
+      return unite(residues(*a), residues(*b));
     case Kind::kMax:
-      return unite(residues(e.as<Max>()->a), residues(e.as<Max>()->b));
+      return unite(residues(*a), residues(*b));
     case Kind::kSelect:
       return unite(residues(e.as<Select>()->true_value), residues(e.as<Select>()->false_value));
     case Kind::kCast: {
@@ -318,16 +315,16 @@ ModularSet Engine::compute_residues(const Expr& e) {
     }
     case Kind::kFloorDiv: {
       // (coeff k + base) // d is exact in k when d divides coeff.
-      auto divisor = const_int(e.as<FloorDiv>()->b);
+      auto divisor = const_int(*b);
       if (!divisor || *divisor <= 0) return ModularSet::everything();
-      ModularSet set = residues(e.as<FloorDiv>()->a);
+      ModularSet set = residues(*a);
       if (set.coeff % *divisor != 0) return ModularSet::everything();
       return ModularSet::make(set.coeff / *divisor, floor_div(set.base, *divisor));
     }
     case Kind::kFloorMod: {
-      auto divisor = const_int(e.as<FloorMod>()->b);
+      auto divisor = const_int(*b);
       if (!divisor || *divisor <= 0) return ModularSet::everything();
-      ModularSet set = residues(e.as<FloorMod>()->a);
+      ModularSet set = residues(*a);
       if (set.coeff == 0) return ModularSet::single(floor_mod(set.base, *divisor));
       return ModularSet::make(gcd(set.coeff, *divisor), set.base);
     }
@@ -341,24 +338,23 @@ ModularSet Engine::compute_residues(const Expr& e) {
 /// Operations on bits that are a product, a quotient or a remainder by a power of two.
 ModularSet Engine::call_residues(const Call& call, const Expr& e) {
   const Intrinsic intrinsic = intrinsic_of(call);
-  auto arg = [&](size_t i) { return Expr(call.args[i]); };
   auto power = [&](size_t i) -> int64_t {  // 0: none
-    auto bits = const_int(arg(i));
+    auto bits = const_int(call.arg(i));
     return bits && *bits >= 0 && *bits < 62 && *bits < e.dtype().bits ? int64_t{1} << *bits : 0;
   };
   if (intrinsic == Intrinsic::k_shift_left && is_index(e.dtype()) && !wraps(e) && power(1)) {
-    return residues(arg(0)) * ModularSet::single(power(1));
+    return residues(call.arg(0)) * ModularSet::single(power(1));
   }
   if (intrinsic == Intrinsic::k_shift_right && power(1)) {
-    ModularSet set = residues(arg(0));
+    ModularSet set = residues(call.arg(0));
     if (set.coeff % power(1) != 0) return ModularSet::everything();
     return ModularSet::make(set.coeff / power(1), floor_div(set.base, power(1)));
   }
   if (intrinsic == Intrinsic::k_bitwise_and) {
     for (size_t i = 0; i < 2; ++i) {
-      auto mask = const_int(arg(i));
+      auto mask = const_int(call.arg(i));
       if (!mask || *mask < 0 || (*mask & (*mask + 1)) != 0) continue;
-      ModularSet set = residues(arg(1 - i));
+      ModularSet set = residues(call.arg(1 - i));
       if (set.coeff == 0) return ModularSet::single(set.base & *mask);
       return ModularSet::make(gcd(set.coeff, *mask + 1), set.base);
     }

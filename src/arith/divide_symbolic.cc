@@ -166,7 +166,7 @@ Linear Engine::cancel_factors(Linear& dividend, Factored& divisor) {
     collect_product(*before, factor, 1, product);
     common = std::move(product);
     dividend = std::move(next);
-    divisor.factors.erase(divisor.factors.begin() + static_cast<std::ptrdiff_t>(i));
+    erase_at(divisor.factors, i);
   }
   return common;
 }
@@ -198,7 +198,7 @@ Linear Engine::divide_symbolic(const Linear& dividend, const Expr& divisor, Data
   auto plain = [&](const Linear& top, const Expr& by) {
     auto expr = to_expr(top, type);
     if (!expr) return Linear::failed();
-    return atom_of(quotient ? Expr(make<FloorDiv>({*expr, by})) : Expr(make<FloorMod>({*expr, by})));
+    return atom_of(make_binary(quotient ? Kind::kFloorDiv : Kind::kFloorMod, *expr, by));
   };
   std::optional<Factored> parts = factored(divisors, type);
   if (!parts) return plain(dividend, divisor);
@@ -259,12 +259,12 @@ Linear Engine::divide_symbolic(const Linear& dividend, const Expr& divisor, Data
 
 Linear Engine::truncating(const Expr& e) {
   bool quotient = e.is<Div>();
-  Expr a = simplify(quotient ? e.as<Div>()->a : e.as<Mod>()->a);
-  Expr b = simplify(quotient ? e.as<Div>()->b : e.as<Mod>()->b);
+  const BinaryOperands operands = binary_operands(e);
+  Expr a = simplify(*operands.a), b = simplify(*operands.b);
   if (auto folded = fold_binary(e.kind(), a, b)) return flat(*folded);
   Linear result = truncated(flat(a), b, e.dtype(), quotient);
   if (!result.bad) return result;
-  return atom_of(quotient ? Expr(make<Div>({a, b})) : Expr(make<Mod>({a, b})));
+  return atom_of(make_binary(e.kind(), a, b));
 }
 
 Linear Engine::truncated(Linear dividend, const Expr& divisor, DataType type, bool quotient) {
@@ -331,7 +331,7 @@ Linear Engine::truncated_atom(Linear dividend, const Expr& divisor, DataType typ
   auto top = to_expr(dividend, type);
   if (!top) return Linear::failed();
   Expr bottom = d > 0 ? Expr(int_imm(type, d)) : divisor;
-  Linear result = atom_of(quotient ? Expr(make<Div>({*top, bottom})) : Expr(make<Mod>({*top, bottom})));
+  Linear result = atom_of(make_binary(quotient ? Kind::kDiv : Kind::kMod, *top, bottom));
   if (!quotient) result.scale(common);
   return result;
 }

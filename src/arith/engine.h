@@ -277,6 +277,5 @@ class Engine {
 };
 
 /// The binary node of the kind, with these operands.
-Expr as_written(Kind kind, const Expr& a, const Expr& b);
 
 }  // namespace tilewright::arith

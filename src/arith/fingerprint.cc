@@ -100,9 +100,10 @@ Fingerprint Fingerprints::compute(const Expr& e) {
   auto tag = [&](Kind kind, DataType type) {
     return tag_of(kind, !wrapping_ && is_index(type) ? DataType::int_(64) : type);
   };
-  auto commutative = [&](const Expr& a, const Expr& b) {
-    Fingerprint x = (*this)(a), y = (*this)(b);
-    return mix(tag(e.kind(), a.dtype()), x < y ? x : y, x < y ? y : x);
+  const auto [left, right] = binary_operands(e);
+  auto commutative = [&] {
+    Fingerprint x = (*this)(*left), y = (*this)(*right);
+    return mix(tag(e.kind(), left->dtype()), x < y ? x : y, x < y ? y : x);
   };
   auto ordered = [&](Kind kind, const Expr& a, const Expr& b) {
     return mix(tag(kind, a.dtype()), (*this)(a), (*this)(b));
@@ -112,50 +113,40 @@ Fingerprint Fingerprints::compute(const Expr& e) {
     if (wrapping_ || !is_index(a.dtype())) return ordered(slack ? Kind::kLT : Kind::kLE, a, b);
     return mix(tag_of(Kind::kLE), (*this)(b) - (*this)(a)-Fingerprint::of_int(slack));
   };
-  auto equal = [&](Kind kind, const Expr& a, const Expr& b) {
-    Fingerprint x = (*this)(a), y = (*this)(b);
-    if (!a.dtype().is_integral()) return mix(tag_of(kind, a.dtype()), x < y ? x : y, x < y ? y : x);
-    Fingerprint d = x - y, n = y - x;
-    return mix(tag_of(kind), d < n ? d : n);
-  };
   switch (e.kind()) {
     case Kind::kAdd:
-      if (ring) return (*this)(e.as<Add>()->a) + (*this)(e.as<Add>()->b);
-      return commutative(e.as<Add>()->a, e.as<Add>()->b);
+      return ring ? (*this)(*left) + (*this)(*right) : commutative();
     case Kind::kSub:
-      if (ring) return (*this)(e.as<Sub>()->a) - (*this)(e.as<Sub>()->b);
-      return ordered(Kind::kSub, e.as<Sub>()->a, e.as<Sub>()->b);
+      return ring ? (*this)(*left) - (*this)(*right) : ordered(Kind::kSub, *left, *right);
     case Kind::kMul:
-      if (ring) return (*this)(e.as<Mul>()->a) * (*this)(e.as<Mul>()->b);
-      return commutative(e.as<Mul>()->a, e.as<Mul>()->b);
+      return ring ? (*this)(*left) * (*this)(*right) : commutative();
     case Kind::kMin:
-      return commutative(e.as<Min>()->a, e.as<Min>()->b);
     case Kind::kMax:
-      return commutative(e.as<Max>()->a, e.as<Max>()->b);
     case Kind::kAnd:
-      return commutative(e.as<And>()->a, e.as<And>()->b);
     case Kind::kOr:
-      return commutative(e.as<Or>()->a, e.as<Or>()->b);
+      return commutative();
     case Kind::kDiv:
-      return ordered(Kind::kDiv, e.as<Div>()->a, e.as<Div>()->b);
     case Kind::kMod:
-      return ordered(Kind::kMod, e.as<Mod>()->a, e.as<Mod>()->b);
     case Kind::kFloorDiv:
-      return ordered(Kind::kFloorDiv, e.as<FloorDiv>()->a, e.as<FloorDiv>()->b);
     case Kind::kFloorMod:
-      return ordered(Kind::kFloorMod, e.as<FloorMod>()->a, e.as<FloorMod>()->b);
+      return ordered(e.kind(), *left, *right);
     case Kind::kLT:
-      return less(e.as<LT>()->a, e.as<LT>()->b, 1);
+      return less(*left, *right, 1);
     case Kind::kLE:
-      return less(e.as<LE>()->a, e.as<LE>()->b, 0);
+      return less(*left, *right, 0);
     case Kind::kGT:
-      return less(e.as<GT>()->b, e.as<GT>()->a, 1);
+      return less(*right, *left, 1);
     case Kind::kGE:
-      return less(e.as<GE>()->b, e.as<GE>()->a, 0);
+      return less(*right, *left, 0);
     case Kind::kEQ:
-      return equal(Kind::kEQ, e.as<EQ>()->a, e.as<EQ>()->b);
-    case Kind::kNE:
-      return equal(Kind::kNE, e.as<NE>()->a, e.as<NE>()->b);
+    case Kind::kNE: {
+      Fingerprint x = (*this)(*left), y = (*this)(*right);
+      if (!left->dtype().is_integral()) {
+        return mix(tag_of(e.kind(), left->dtype()), x < y ? x : y, x < y ? y : x);
+      }
+      Fingerprint d = x - y, n = y - x;
+      return mix(tag_of(e.kind()), d < n ? d : n);
+    }
     case Kind::kCast: {
       const Cast& cast = *e.as<Cast>();
       const bool* fits = is_index(cast.dtype) && cast.value.is<Var>() ? fits_int32_.find(cast.value) : nullptr;

@@ -64,14 +64,7 @@ class Inverter {
   }
 
  private:
-  static bool is_plain(const Expr& e) {
-    bool plain = e.dtype().is_int();
-    visit(
-        e, [&](const Ref<Call>&) { plain = false; }, [&](const Ref<BufferLoad>&) { plain = false; },
-        [&](const Ref<Select>&) { plain = false; }, [&](const Ref<Min>&) { plain = false; },
-        [&](const Ref<Max>&) { plain = false; });
-    return plain;
-  }
+  static bool is_plain(const Expr& e) { return e.dtype().is_int() && !has_node<Call, BufferLoad, Select, Min, Max>(e); }
 
   std::optional<size_t> position(const Expr& e) const {
     for (size_t d : indices_of(map_->initial_indices)) {
@@ -121,16 +114,7 @@ class Inverter {
         digits.factor = common_multiple(digits.factor, factor);
       }
     };
-    visit(
-        e,
-        [&](const Ref<FloorDiv>& div, Visitor& walk) {
-          note(div->a, div->b);
-          walk.descend(div);
-        },
-        [&](const Ref<FloorMod>& mod, Visitor& walk) {
-          note(mod->a, mod->b);
-          walk.descend(mod);
-        });
+    visit(e, on<FloorDiv, FloorMod>([&](const auto& division) { note(division->a, division->b); }));
   }
 
   Expr common_multiple(const Expr& a, const Expr& b) {
@@ -286,7 +270,7 @@ class Inverter {
       result.padding = logical_or(result.padding, logical_or(low, high));
     }
     result.padding = analyzer_.simplify(result.padding);
-    result.inverse = make<IndexMap>(std::move(inverse));
+    result.inverse = make(std::move(inverse));
   }
 
   DataType type_;
@@ -325,12 +309,11 @@ Ref<IndexMap> with_index_type(const IndexMap& map, DataType type) {
           bool between_ints = converted.dtype().is_int() && converted->value.dtype().is_int();
           return between_ints ? walk(converted->value) : Expr(walk.descend(converted));
         },
-        [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr { return as_given(load); },
-        [&](const Ref<Call>& call, Rewriter&) -> Expr { return as_given(call); });
+        on<BufferLoad, Call>([&](const auto& node, Rewriter&) -> Expr { return as_given(node); }));
     result.final_indices.push_back(cast(type, typed));
   }
   result.inverse_index_map = map.inverse_index_map;
-  return make<IndexMap>(std::move(result));
+  return make(std::move(result));
 }
 
 std::vector<Expr> map_indices(const IndexMap& map, const std::vector<Expr>& indices, Analyzer& analyzer) {
@@ -373,15 +356,10 @@ bool is_mirrored(const IndexMap& map, const Ref<Var>& index) {
   bool found = false;
   for (const Expr& e : map.final_indices) {
     visit(
-        e,
-        [&](const Ref<Sub>& sub, Visitor& walk) {
-          found |= uses_any_var(sub->b, is_index);
-          walk.descend(sub);
-        },
-        [&](const Ref<Mul>& mul, Visitor& walk) {
+        e, [&](const Ref<Sub>& sub) { found |= uses_any_var(sub->b, is_index); },
+        [&](const Ref<Mul>& mul) {
           auto factor = const_int(mul->b);
           found |= factor && *factor < 0 && uses_any_var(mul->a, is_index);
-          walk.descend(mul);
         });
   }
   return found;
@@ -411,27 +389,21 @@ Result<InvertedMap> invert(const IndexMap& map, const std::vector<Expr>& shape, 
     Expr& index = inverse.final_indices[d];
     if (mirrored[d]) index = plain.simplify(cast(index.dtype(), shape[d]) - 1 - index);
   }
-  inverted->inverse = make<IndexMap>(std::move(inverse));
+  inverted->inverse = make(std::move(inverse));
   return inverted;
 }
 
 Expr not_negative(const Expr& extent, const std::vector<Expr>& shape) {
   if (const auto number = const_int(extent)) return *number < 0 ? zero(extent.dtype()) : extent;
   Analyzer analyzer;
-  for (const Expr& old : shape) analyzer.assume(ge(old, zero(old.dtype())));
+  for (const Expr& old : shape) analyzer.assume(ge(old, 0));
   return analyzer.can_prove_greater_equal(extent, 0) ? extent : max(extent, zero(extent.dtype()));
 }
 
 bool leaves_type(const Expr& extent) {
   bool found = is_unfoldable(extent);
-  auto look = [&](const auto& node, Visitor& walk) {
-    found |= is_unfoldable(node);
-    walk.descend(node);
-  };
-  visit(
-      extent, [&](const Ref<Add>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<Sub>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<Mul>& node, Visitor& walk) { look(node, walk); });
+  auto look = [&](const auto& node) { found |= is_unfoldable(node); };
+  visit(extent, on<Add, Sub, Mul>(look));
   return found;
 }
 

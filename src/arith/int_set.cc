@@ -205,19 +205,20 @@ class Evaluator {
   /// An atom that runs.
   IntSet of_atom(const Expr& e) {
     if (e.is<Var>()) return of_variable(e);
+    const auto [a, b] = binary_operands(e);
     switch (e.kind()) {
       case Kind::kFloorDiv:
-        return quotient(of_simple(e.as<FloorDiv>()->a), of_simple(e.as<FloorDiv>()->b));
+        return quotient(of_simple(*a), of_simple(*b));
       case Kind::kFloorMod:
-        return remainder(of_simple(e.as<FloorMod>()->a), of_simple(e.as<FloorMod>()->b));
+        return remainder(of_simple(*a), of_simple(*b));
       case Kind::kMin:
-        return smaller(of_simple(e.as<Min>()->a), of_simple(e.as<Min>()->b), true);
+        return smaller(of_simple(*a), of_simple(*b), true);
       case Kind::kMax:
-        return smaller(of_simple(e.as<Max>()->a), of_simple(e.as<Max>()->b), false);
+        return smaller(of_simple(*a), of_simple(*b), false);
       case Kind::kSelect:
         return unite(of_simple(e.as<Select>()->true_value), of_simple(e.as<Select>()->false_value), analyzer_);
       case Kind::kMul:
-        return product(of_simple(e.as<Mul>()->a), of_simple(e.as<Mul>()->b));
+        return product(of_simple(*a), of_simple(*b));
       case Kind::kCast: {
         const Cast& cast = *e.as<Cast>();
         if (!is_index(cast.dtype) || !is_index(cast.value.dtype())) return IntSet::everything();
@@ -235,7 +236,7 @@ class Evaluator {
     }
     if (is_call_to(e, Intrinsic::k_if_then_else)) {
       const Call& call = *e.as<Call>();
-      return unite(of_simple(Expr(call.args[1])), of_simple(Expr(call.args[2])), analyzer_);
+      return unite(of_simple(call.arg(1)), of_simple(call.arg(2)), analyzer_);
     }
     if (const Engine::Elements* declared = engine_.elements(e)) return of_element(*e.as<BufferLoad>(), *declared);
     // Whatever it is, its interval holds for all iterations.
@@ -424,7 +425,7 @@ Region clip_to_shape(const Box& box, const std::vector<Expr>& shape, Analyzer& a
     // The remainder of the box may be empty, or the box was: a number of elements that depends only on loops with
     // constant extents shows that.
     auto may_be_negative = [&](const Expr& extent) {
-      if (!contained) return !analyzer.can_prove(ge(extent, zero(extent.dtype())));
+      if (!contained) return !analyzer.can_prove(ge(extent, 0));
       ConstIntBound count = analyzer.const_int_bound(extent);
       return count.has_min() && count.min_value < 0;
     };

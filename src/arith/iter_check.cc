@@ -53,7 +53,7 @@ bool digits_fit(const IterMark& mark, std::vector<IterSplitExpr> splits, IterMap
       if (next == splits.size()) return false;
     }
     expected = f.mul(splits[next].lower_factor, splits[next].extent);
-    splits.erase(splits.begin() + static_cast<std::ptrdiff_t>(next));
+    erase_at(splits, next);
   }
   return f.equal(expected, mark.extent) || (level == IterMapLevel::kSurjective && f.divides(expected, mark.extent));
 }

@@ -140,7 +140,7 @@ IterDomains rounded_up(const std::vector<Expr>& indices, IterDomains inputs) {
     if (common <= kLimit / *divisor) all = common * *divisor;
   };
   for (const Expr& index : indices) {
-    visit(index, [&](const Ref<FloorDiv>& e) { note(e->a, e->b); }, [&](const Ref<FloorMod>& e) { note(e->a, e->b); });
+    visit(index, on<FloorDiv, FloorMod>([&](const auto& e) { note(e->a, e->b); }));
   }
   for (auto& [variable, domain] : inputs) {
     auto* found = find_value(divisors, variable);

@@ -127,7 +127,7 @@ void IterReader::use_constraints(IterSumExpr& sum) {
     }
     if (found.size() != pattern.size()) continue;
     std::sort(found.rbegin(), found.rend());
-    for (size_t at : found) sum.args.erase(sum.args.begin() + static_cast<std::ptrdiff_t>(at));
+    for (size_t at : found) erase_at(sum.args, at);
     Expr unit = one(scale.dtype());
     sum.args.push_back({constraint.mark, unit, constraint.mark->extent, scale});
     sum.base = factors_.add(sum.base, factors_.mul(constraint.low, scale));

@@ -46,28 +46,25 @@ std::optional<IterSumExpr> IterReader::read(const Expr& e) {
     const IterMarkPtr& mark = *known;
     return IterSumExpr{{{mark, one(e.dtype()), mark->extent, one(e.dtype())}}, mark->min};
   }
+  const auto [left, right] = binary_operands(e);
   switch (e.kind()) {
     case Kind::kAdd:
     case Kind::kSub: {
-      bool negate = e.is<Sub>();
-      auto a = read(negate ? e.as<Sub>()->a : e.as<Add>()->a);
-      auto b = read(negate ? e.as<Sub>()->b : e.as<Add>()->b);
+      auto a = read(*left), b = read(*right);
       if (!a || !b) return std::nullopt;
-      return sums_.add(std::move(*a), *b, negate);
+      return sums_.add(std::move(*a), *b, e.is<Sub>());
     }
     case Kind::kMul: {
-      auto a = read(e.as<Mul>()->a), b = read(e.as<Mul>()->b);
+      auto a = read(*left), b = read(*right);
       if (!a || !b) return std::nullopt;
       if (!a->args.empty() && !b->args.empty()) return std::nullopt;
       return a->args.empty() ? sums_.scaled(std::move(*b), a->base) : sums_.scaled(std::move(*a), b->base);
     }
     case Kind::kFloorDiv:
     case Kind::kFloorMod: {
-      bool quotient = e.is<FloorDiv>();
-      auto a = read(quotient ? e.as<FloorDiv>()->a : e.as<FloorMod>()->a);
-      auto b = read(quotient ? e.as<FloorDiv>()->b : e.as<FloorMod>()->b);
+      auto a = read(*left), b = read(*right);
       if (!a || !b || !b->args.empty()) return std::nullopt;
-      return divide(std::move(*a), b->base, quotient);
+      return divide(std::move(*a), b->base, e.is<FloorDiv>());
     }
     case Kind::kCast: {
       const Cast& cast = *e.as<Cast>();

@@ -8,7 +8,7 @@ void IterSums::add_split(IterSumExpr& sum, const IterSplitExpr& split) {
   for (size_t i = 0; i < sum.args.size(); ++i) {
     if (!same_split(sum.args[i], split)) continue;
     sum.args[i].scale = f_.add(sum.args[i].scale, split.scale);
-    if (f_.is_zero(sum.args[i].scale)) sum.args.erase(sum.args.begin() + static_cast<std::ptrdiff_t>(i));
+    if (f_.is_zero(sum.args[i].scale)) erase_at(sum.args, i);
     return;
   }
   sum.args.push_back(split);
@@ -38,7 +38,7 @@ void IterSums::join_digits(IterSumExpr& sum) {
       if (!f_.equal(high.lower_factor, f_.mul(low.lower_factor, low.extent))) continue;
       if (!f_.equal(high.scale, f_.mul(low.scale, low.extent))) continue;
       low.extent = f_.mul(low.extent, high.extent);
-      sum.args.erase(sum.args.begin() + static_cast<std::ptrdiff_t>(j));
+      erase_at(sum.args, j);
       return join_digits(sum);
     }
   }
@@ -67,7 +67,7 @@ bool IterSums::make_compact(IterSumExpr& sum) {
   }
   while (!open.empty()) {
     ordered.push_back(open[least]);
-    open.erase(open.begin() + static_cast<std::ptrdiff_t>(least));
+    erase_at(open, least);
     Expr wanted = f_.mul(ordered.back().scale, ordered.back().extent);
     least = open.size();
     for (size_t i = 0; i < open.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "support/ranges.h"
 
 namespace tilewright::arith {
 namespace {
@@ -34,8 +35,8 @@ std::vector<size_t> join_digits(std::vector<Expr>& values) {
         auto whole = i == j ? std::nullopt : joined(values[i], values[j]);
         if (!whole) continue;
         values[i] = *whole;
-        values.erase(values.begin() + static_cast<std::ptrdiff_t>(j));
-        left.erase(left.begin() + static_cast<std::ptrdiff_t>(j));
+        erase_at(values, j);
+        erase_at(left, j);
         return true;
       }
     }

@@ -24,7 +24,7 @@ void Linear::add(const Expr& atom, Fingerprint fp, int64_t coeff) {
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!(terms[i].fp == fp)) continue;
     if (!add_fits(terms[i].coeff, coeff, &terms[i].coeff) || terms[i].coeff == kNone) bad = true;
-    if (terms[i].coeff == 0) terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(i));
+    if (terms[i].coeff == 0) erase_at(terms, i);
     return;
   }
   if (terms.capacity() == 0) terms.reserve(kUsualTerms);
@@ -188,7 +188,7 @@ std::optional<Expr> to_expr(const Linear& linear, DataType type) {
     bool negative = term.coeff < 0 && fits(-term.coeff, type);
     int64_t magnitude = negative ? -term.coeff : term.coeff;
     Expr product = magnitude == 1 ? atom : Expr(make<Mul>({atom, int_imm(type, magnitude)}));
-    sum = negative ? Expr(make<Sub>({sum, product})) : Expr(make<Add>({sum, product}));
+    sum = make_binary(negative ? Kind::kSub : Kind::kAdd, sum, product);
   };
   size_t first = linear.terms.size();
   for (size_t i : indices_of(linear.terms)) {

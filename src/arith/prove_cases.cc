@@ -22,24 +22,15 @@ Expr innermost_choice(const Expr& e) {
     walk.descend(node);
     if (!found.defined()) found = Expr(node);
   };
-  visit(
-      e, [&](const Ref<Min>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<Max>& node, Visitor& walk) { look(node, walk); });
+  visit(e, on<Min, Max>(look));
   return found;
-}
-
-std::pair<Expr, Expr> operands_of(const Expr& choice) {
-  if (const Min* node = choice.as<Min>()) return {node->a, node->b};
-  return {choice.as<Max>()->a, choice.as<Max>()->b};
 }
 
 Expr with_choice(const Expr& e, const Expr& choice, const Expr& chosen) {
   auto replaced = [&](const auto& node, Rewriter& walk) -> Expr {
     return same_expr(Expr(node), choice) ? chosen : Expr(walk.descend(node));
   };
-  return rewrite(
-      e, [&](const Ref<Min>& node, Rewriter& walk) { return replaced(node, walk); },
-      [&](const Ref<Max>& node, Rewriter& walk) { return replaced(node, walk); });
+  return rewrite(e, on<Min, Max>(replaced));
 }
 
 }  // namespace
@@ -66,14 +57,14 @@ bool Engine::not_negative_by_operands(const Linear& goal, int& sums) {
   }
   if (!every && !some) return prove_ge0(goal);
   const Term& term = every ? *every : *some;
-  const auto [first, second] = operands_of(term.atom);
+  const auto [first, second] = binary_operands(term.atom);
   auto with = [&](const Expr& chosen) {
     Linear next = goal;
     next.add(term.atom, term.fp, -term.coeff);
     next.add(flat(chosen), term.coeff);
     return not_negative_by_operands(next, sums);
   };
-  return every ? with(first) && with(second) : with(first) || with(second);
+  return every ? with(*first) && with(*second) : with(*first) || with(*second);
 }
 
 bool Engine::not_negative_in_all_orders(const Expr& e, int& orders) {
@@ -81,16 +72,16 @@ bool Engine::not_negative_in_all_orders(const Expr& e, int& orders) {
   const Expr simple = simplify(e);
   const Expr choice = innermost_choice(simple);
   if (!choice.defined() || !is_index(choice.dtype())) return prove_ge0(linear(simple));
-  const auto [first, second] = operands_of(choice);
+  const auto [first, second] = binary_operands(choice);
   auto where = [&](bool first_is_smaller) {
-    const size_t mark = enter(first_is_smaller ? le(first, second) : le(second, first));
-    const Expr& chosen = first_is_smaller == choice.is<Min>() ? first : second;
+    const size_t mark = enter(first_is_smaller ? le(*first, *second) : le(*second, *first));
+    const Expr& chosen = first_is_smaller == choice.is<Min>() ? *first : *second;
     const bool holds = not_negative_in_all_orders(with_choice(simple, choice, chosen), orders);
     leave(mark);
     return holds;
   };
-  if (prove_less(first, second, true)) return where(true);
-  if (prove_less(second, first, true)) return where(false);
+  if (prove_less(*first, *second, true)) return where(true);
+  if (prove_less(*second, *first, true)) return where(false);
   return where(true) && where(false);
 }
 

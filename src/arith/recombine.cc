@@ -21,28 +21,16 @@ struct DivisionForm {
 };
 
 DivisionForm as_division(const Expr& e) {
-  switch (e.kind()) {
-    case Kind::kFloorDiv:
-      return {&e.as<FloorDiv>()->a, &e.as<FloorDiv>()->b, true, true};
-    case Kind::kFloorMod:
-      return {&e.as<FloorMod>()->a, &e.as<FloorMod>()->b, false, true};
-    case Kind::kDiv:
-      return {&e.as<Div>()->a, &e.as<Div>()->b, true, false};
-    case Kind::kMod:
-      return {&e.as<Mod>()->a, &e.as<Mod>()->b, false, false};
-    default:
-      return {};
-  }
+  const bool floors = e.is<FloorDiv>() || e.is<FloorMod>();
+  if (!floors && !e.is<Div>() && !e.is<Mod>()) return {};
+  const auto [a, b] = binary_operands(e);
+  return {a, b, e.is<FloorDiv>() || e.is<Div>(), floors};
 }
 
 bool is_constant_floor_division(const DivisionForm& division) { return division.floors && division.b->is<IntImm>(); }
 
-Expr quotient_of(const DivisionForm& d) {
-  return d.floors ? Expr(make<FloorDiv>({*d.a, *d.b})) : Expr(make<Div>({*d.a, *d.b}));
-}
-Expr remainder_of(const DivisionForm& d) {
-  return d.floors ? Expr(make<FloorMod>({*d.a, *d.b})) : Expr(make<Mod>({*d.a, *d.b}));
-}
+Expr quotient_of(const DivisionForm& d) { return make_binary(d.floors ? Kind::kFloorDiv : Kind::kDiv, *d.a, *d.b); }
+Expr remainder_of(const DivisionForm& d) { return make_binary(d.floors ? Kind::kFloorMod : Kind::kMod, *d.a, *d.b); }
 
 /// A select or if_then_else, or a product with one.
 struct SelectForm {
@@ -63,7 +51,7 @@ std::optional<SelectForm> as_select(const Expr& e) {
   }
   const Call* call = e.as<Call>();
   if (!call || intrinsic_of(*call) != Intrinsic::k_if_then_else) return std::nullopt;
-  return SelectForm{Expr(call->args[0]), Expr(call->args[1]), Expr(call->args[2]), call};
+  return SelectForm{call->arg(0), call->arg(1), call->arg(2), call};
 }
 
 bool is_select(const Expr& e) {

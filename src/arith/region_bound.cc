@@ -44,7 +44,7 @@ bool is_empty_with(const Box& box, const Region& region, const IterDomains& inpu
   if (uncertain.empty()) return true;
   auto is_empty = [&](const IntSet& set) { return analyzer.can_prove_less(set.max, set.min); };
   const bool each_shows = all_of(uncertain, [&](const Expr& extent) {
-    auto scope = analyzer.constraint(le(extent, zero(extent.dtype())));
+    auto scope = analyzer.constraint(le(extent, 0));
     return any_of(box, is_empty);
   });
   if (each_shows) return true;

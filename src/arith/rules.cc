@@ -286,7 +286,7 @@ int compile(const Expr& e, std::vector<RuleNode>& out) {
     node.value = imm->value;
   } else {
     std::vector<Expr> parts = children(e);
-    TW_CHECK(!parts.empty(), std::string(kind_name(e.kind())) + " cannot stand in a rule");
+    TW_CHECK(!parts.empty(), kind_name(e.kind()) + " cannot stand in a rule");
     for (size_t i : indices_of(parts)) node.child[i] = compile(parts[i], out);
   }
   out.push_back(node);

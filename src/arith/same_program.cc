@@ -33,7 +33,7 @@ class Surroundings {
     if (const PrimFunc* func = node.as<PrimFunc>()) {
       for (const auto& [param, buffer] : func->buffer_map) {
         for (const Expr& extent : buffer->shape) {
-          if (extent.is<Var>()) analyzer_.assume(ge(extent, zero(extent.dtype())));
+          if (extent.is<Var>()) analyzer_.assume(ge(extent, 0));
         }
       }
     } else if (const For* loop = node.as<For>()) {

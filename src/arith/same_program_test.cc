@@ -21,7 +21,7 @@ struct Loop {
     result.buffer_map = {{handle, a}};
     result.ret_type = make<TupleType>({{}});
     result.body = loop;
-    return make<PrimFunc>(std::move(result));
+    return make(std::move(result));
   }
 };
 

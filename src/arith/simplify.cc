@@ -208,7 +208,7 @@ Expr Engine::narrowed(const Expr& e, DataType type) {
   auto [a, b] = binary_operands(e);
   if (!a || !b || !is_index(a->dtype())) return {};
   Expr x = narrowed(*a, type), y = x.defined() ? narrowed(*b, type) : Expr();
-  return y.defined() ? as_written(e.kind(), x, y) : Expr();
+  return y.defined() ? make_binary(e.kind(), x, y) : Expr();
 }
 
 Expr Engine::simplify_cast(const Expr& e) {
@@ -246,16 +246,15 @@ Expr Engine::simplify_call(const Expr& e) {
   const Call& call = *e.as<Call>();
   Intrinsic intrinsic = intrinsic_of(call);
   if (intrinsic == Intrinsic::k_if_then_else) {
-    return simplify_select(Expr(call.args[0]), Expr(call.args[1]), Expr(call.args[2]), e);
+    return simplify_select(call.arg(0), call.arg(1), call.arg(2), e);
   }
   Expr result = rebuild(e);
   const Call* simple = result.as<Call>();
   if (!simple) return result;
-  auto arg = [&](size_t i) { return Expr(simple->args[i]); };
-  if (intrinsic == Intrinsic::k_likely) return arg(0).is<IntImm>() ? arg(0) : result;
+  if (intrinsic == Intrinsic::k_likely) return simple->arg(0).is<IntImm>() ? simple->arg(0) : result;
   const IntrinsicRow& row = intrinsic_row(intrinsic);
   if (intrinsic == Intrinsic::k_clz || intrinsic == Intrinsic::k_popcount) {  // not folded where they are written
-    const IntImm* value = arg(0).as<IntImm>();
+    const IntImm* value = simple->arg(0).as<IntImm>();
     if (!value || !e.dtype().is_scalar()) return result;
     return int_imm(e.dtype(), tilewright::compute(intrinsic, value->dtype, IntArgs{value->value}));
   }
@@ -266,8 +265,8 @@ Expr Engine::simplify_call(const Expr& e) {
     args.emplace_back(node);
   }
   if (auto folded = fold_call(intrinsic, e.dtype(), args)) return *folded;
-  if (row.folds == Folds::kConstantOrZero && is_const_int(arg(1), 0)) {
-    return intrinsic == Intrinsic::k_bitwise_and ? arg(1) : arg(0);
+  if (row.folds == Folds::kConstantOrZero && is_const_int(simple->arg(1), 0)) {
+    return intrinsic == Intrinsic::k_bitwise_and ? simple->arg(1) : simple->arg(0);
   }
   return result;
 }

@@ -8,34 +8,6 @@
 namespace tilewright::arith {
 namespace {
 
-template <class T>
-Expr same_or_make(const Expr& original, const Expr& a, const Expr& b) {
-  const T* node = original.as<T>();
-  return node && node->a == a && node->b == b ? original : Expr(make<T>({a, b}));
-}
-
-/// The operands of a binary node of whatever kind.
-std::pair<Expr, Expr> operands(const Expr& e) {
-  switch (e.kind()) {
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return {e.as<Name>()->a, e.as<Name>()->b};
-    TW_CASE(EQ)
-    TW_CASE(NE)
-    TW_CASE(LT)
-    TW_CASE(LE)
-    TW_CASE(GT)
-    TW_CASE(GE)
-    TW_CASE(Min)
-    TW_CASE(Max)
-    TW_CASE(And)
-    TW_CASE(Or)
-#undef TW_CASE
-    default:
-      return {};
-  }
-}
-
 /// Terms that both sides have with the same coefficient.
 Linear take_common(Linear& a, Linear& b) {
   Linear common;
@@ -56,8 +28,8 @@ Linear take_common(Linear& a, Linear& b) {
 }  // namespace
 
 Expr Engine::simplify_compare(const Expr& e) {
-  auto [left, right] = operands(e);
-  Expr a = simplify(left), b = simplify(right);
+  const auto [left, right] = binary_operands(e);
+  Expr a = simplify(*left), b = simplify(*right);
   if (auto folded = fold_binary(e.kind(), a, b)) return *folded;
   if (!is_index(a.dtype()) || wraps(e)) {
     if (a.dtype().is_integral()) {
@@ -78,8 +50,7 @@ Expr Engine::simplify_compare(const Expr& e) {
       if (e.is<NE>()) decided = decide(less || greater, same);
       if (decided) return *decided;
     }
-    Expr result = a == left && b == right ? e : binary(e.kind(), a, b);
-    return result;
+    return a == *left && b == *right ? e : binary(e.kind(), a, b);
   }
   Expr result;
   switch (e.kind()) {
@@ -103,7 +74,7 @@ Expr Engine::simplify_compare(const Expr& e) {
 
 /// a < b or a <= b of simplified index expressions.
 Expr Engine::simplify_order(const Expr& a, const Expr& b, bool or_equal) {
-  auto as_given = [&] { return or_equal ? Expr(make<LE>({a, b})) : Expr(make<LT>({a, b})); };
+  auto as_given = [&] { return make_binary(or_equal ? Kind::kLE : Kind::kLT, a, b); };
   Linear left = flat(a), right = flat(b);
   Linear slack = right - left;  // >= 0 decides
   if (!or_equal) slack.add_constant(-1);
@@ -220,12 +191,12 @@ Expr Engine::as_given_sides(Linear left, Linear right, bool or_equal, const Expr
   flip(left, right);
   if (!right.terms.empty() && left.terms.empty()) flip(right, left);
   auto x = to_expr(left, type), y = to_expr(right, type);
-  if (!x || !y) return or_equal ? Expr(make<LE>({a, b})) : Expr(make<LT>({a, b}));
-  return or_equal ? Expr(make<LE>({*x, *y})) : Expr(make<LT>({*x, *y}));
+  if (!x || !y) return make_binary(or_equal ? Kind::kLE : Kind::kLT, a, b);
+  return make_binary(or_equal ? Kind::kLE : Kind::kLT, *x, *y);
 }
 
 Expr Engine::simplify_equality(const Expr& a, const Expr& b, bool negated) {
-  auto build = [&](const Expr& x, const Expr& y) { return negated ? Expr(make<NE>({x, y})) : Expr(make<EQ>({x, y})); };
+  auto build = [&](const Expr& x, const Expr& y) { return make_binary(negated ? Kind::kNE : Kind::kEQ, x, y); };
   Linear left = flat(a), right = flat(b);
   Linear difference = left - right;
   if (difference.bad) return build(a, b);
@@ -335,7 +306,7 @@ Expr Engine::simplify_logic(const Expr& e) {
   if (kept.empty()) return bool_imm(conjunction);
   Expr result = kept[0];
   for (size_t i = 1; i < kept.size(); ++i) {
-    result = conjunction ? Expr(make<And>({result, kept[i]})) : Expr(make<Or>({result, kept[i]}));
+    result = make_binary(conjunction ? Kind::kAnd : Kind::kOr, result, kept[i]);
   }
   return result;
 }
@@ -344,19 +315,17 @@ Expr Engine::simplify_not(const Expr& e) {
   Expr a = simplify(e.as<Not>()->a);
   if (const IntImm* imm = a.as<IntImm>()) return bool_imm(imm->value == 0);
   if (const Not* inner = a.as<Not>()) return inner->a;
-  bool ordered = !a.is<IntImm>() && !a.is<Var>();
-  if (ordered) {
-    auto [x, y] = operands(a);
-    if (x.defined() && x.dtype().is_integral() && !a.is<And>() && !a.is<Or>()) {  // NaN compares false both ways
-      if (a.is<LT>()) return simplify(make<LE>({y, x}));
-      if (a.is<LE>()) return simplify(make<LT>({y, x}));
-      if (a.is<GT>()) return simplify(make<LE>({x, y}));
-      if (a.is<GE>()) return simplify(make<LT>({x, y}));
-      if (a.is<EQ>()) return simplify(make<NE>({x, y}));
-      if (a.is<NE>()) return simplify(make<EQ>({x, y}));
+  if (const auto [x, y] = binary_operands(a); x) {
+    if (x->dtype().is_integral() && !a.is<And>() && !a.is<Or>()) {  // NaN compares false both ways
+      if (a.is<LT>()) return simplify(make<LE>({*y, *x}));
+      if (a.is<LE>()) return simplify(make<LT>({*y, *x}));
+      if (a.is<GT>()) return simplify(make<LE>({*x, *y}));
+      if (a.is<GE>()) return simplify(make<LT>({*x, *y}));
+      if (a.is<EQ>()) return simplify(make<NE>({*x, *y}));
+      if (a.is<NE>()) return simplify(make<EQ>({*x, *y}));
     }
-    if (a.is<And>()) return simplify(make<Or>({Expr(make<Not>({x})), Expr(make<Not>({y}))}));
-    if (a.is<Or>()) return simplify(make<And>({Expr(make<Not>({x})), Expr(make<Not>({y}))}));
+    if (a.is<And>()) return simplify(make<Or>({Expr(make<Not>({*x})), Expr(make<Not>({*y}))}));
+    if (a.is<Or>()) return simplify(make<And>({Expr(make<Not>({*x})), Expr(make<Not>({*y}))}));
   }
   return a == e.as<Not>()->a ? e : Expr(make<Not>({a}));
 }
@@ -365,9 +334,9 @@ Expr Engine::simplify_not(const Expr& e) {
 
 Expr Engine::simplify_min_max(const Expr& e) {
   bool is_min = e.is<Min>();
-  auto [left, right] = operands(e);
-  Expr a = simplify(left), b = simplify(right);
-  auto as_given = [&] { return is_min ? same_or_make<Min>(e, a, b) : same_or_make<Max>(e, a, b); };
+  const auto [left, right] = binary_operands(e);
+  Expr a = simplify(*left), b = simplify(*right);
+  auto as_given = [&] { return a == *left && b == *right ? e : make_binary(e.kind(), a, b); };
   if (auto folded = fold_binary(e.kind(), a, b)) return *folded;
   if (a == b) return a;
   if (!a.dtype().is_integral()) return as_given();
@@ -391,7 +360,7 @@ Expr Engine::simplify_min_max(const Expr& e) {
     y.divide_exactly(g);
     auto p = to_expr(x, a.dtype()), q = to_expr(y, a.dtype());
     if (p && q) {
-      Linear product = flat(simplify(is_min ? Expr(make<Min>({*p, *q})) : Expr(make<Max>({*p, *q}))));
+      Linear product = flat(simplify(make_binary(e.kind(), *p, *q)));
       product.scale(g);
       if (auto result = product.bad ? std::nullopt : to_expr(product, a.dtype())) return *result;
     }
@@ -407,7 +376,7 @@ Expr Engine::simplify_min_max(const Expr& e) {
       stays_inside(y, a.dtype(), whole_y)) {
     auto p = to_expr(x, a.dtype()), q = to_expr(y, a.dtype());
     if (p && q) {
-      Expr inner = simplify(is_min ? Expr(make<Min>({*p, *q})) : Expr(make<Max>({*p, *q})));
+      Expr inner = simplify(make_binary(e.kind(), *p, *q));
       Linear sum = flat(inner);
       sum.add(common);
       if (auto result = sum.bad ? std::nullopt : to_expr(sum, a.dtype())) return *result;
@@ -446,13 +415,11 @@ Expr Engine::simplify_select(const Expr& condition, const Expr& true_value, cons
   // Merge nested conditions. rules.cc does that for Select.
   auto nested = [&](const Expr& arm) { return is_call_to(arm, Intrinsic::k_if_then_else) ? arm.as<Call>() : nullptr; };
   auto same = [&](const Expr& x, const Expr& y) { return x == y || (x.dtype() == y.dtype() && fp(x) == fp(y)); };
-  if (const Call* inner = nested(t); inner && !fingerprints_.has_effect(f) && same(Expr(inner->args[2]), f)) {
-    return simplify(
-        make<Call>({original.dtype(), inner->op, {logical_and(c, Expr(inner->args[0])), inner->args[1], f}}));
+  if (const Call* inner = nested(t); inner && !fingerprints_.has_effect(f) && same(inner->arg(2), f)) {
+    return simplify(make<Call>({original.dtype(), inner->op, {logical_and(c, inner->arg(0)), inner->args[1], f}}));
   }
-  if (const Call* inner = nested(f); inner && !fingerprints_.has_effect(t) && same(Expr(inner->args[1]), t)) {
-    return simplify(
-        make<Call>({original.dtype(), inner->op, {logical_or(c, Expr(inner->args[0])), t, inner->args[2]}}));
+  if (const Call* inner = nested(f); inner && !fingerprints_.has_effect(t) && same(inner->arg(1), t)) {
+    return simplify(make<Call>({original.dtype(), inner->op, {logical_or(c, inner->arg(0)), t, inner->args[2]}}));
   }
   if (c == condition && t == true_value && f == false_value) return original;
   return make<Call>({original.dtype(), original.as<Call>()->op, {c, t, f}});

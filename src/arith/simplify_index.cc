@@ -116,8 +116,9 @@ void Engine::collect(const Expr& e, int64_t scale, Linear& out) {
   if (sum && e.get()->use_count() == 1) {
     int64_t second = scale;
     if (e.is<Sub>() && !sub_fits(0, scale, &second)) out.bad = true;
-    collect(e.is<Add>() ? e.as<Add>()->a : e.as<Sub>()->a, scale, out);
-    return collect(e.is<Add>() ? e.as<Add>()->b : e.as<Sub>()->b, second, out);
+    const auto [a, b] = binary_operands(e);
+    collect(*a, scale, out);
+    return collect(*b, second, out);
   }
   if (const Linear* known = linears_.find(e)) return out.add(*known, scale);
   out.add(linears_.insert(e, compute_linear(e)), scale);
@@ -135,27 +136,20 @@ Linear left_if_wraps(Linear sum, DataType type) {
 
 Linear Engine::compute_linear(const Expr& e) {
   Linear out;
+  const auto [a, b] = binary_operands(e);
   switch (e.kind()) {
     case Kind::kAdd:
-      collect(e.as<Add>()->a, 1, out);
-      collect(e.as<Add>()->b, 1, out);
-      recombine(out);
-      return left_if_wraps(std::move(out), e.dtype());
     case Kind::kSub:
-      collect(e.as<Sub>()->a, 1, out);
-      collect(e.as<Sub>()->b, -1, out);
+      collect(*a, 1, out);
+      collect(*b, e.is<Add>() ? 1 : -1, out);
       recombine(out);
       return left_if_wraps(std::move(out), e.dtype());
     case Kind::kMul:
-      collect_product(e.as<Mul>()->a, e.as<Mul>()->b, 1, out);
+      collect_product(*a, *b, 1, out);
       return left_if_wraps(std::move(out), e.dtype());
     case Kind::kFloorDiv:
-    case Kind::kFloorMod: {
-      bool quotient = e.is<FloorDiv>();
-      const Expr& a = quotient ? e.as<FloorDiv>()->a : e.as<FloorMod>()->a;
-      const Expr& b = quotient ? e.as<FloorDiv>()->b : e.as<FloorMod>()->b;
-      return divided(linear(a), simplify(b), e.dtype(), quotient);
-    }
+    case Kind::kFloorMod:
+      return divided(linear(*a), simplify(*b), e.dtype(), e.is<FloorDiv>());
     default:
       return truncating(e);
   }

@@ -78,7 +78,7 @@ Expr Engine::simplify_vector(const Expr& e) {
 Expr Engine::lift(Kind kind, const Expr& a, const Expr& b) {
   Lanes x = *as_lanes(a), y = *as_lanes(b);
   Expr lanes = lanes_of(a);
-  auto scalar = [&](Kind op, const Expr& p, const Expr& q) { return simplify(as_written(op, p, q)); };
+  auto scalar = [&](Kind op, const Expr& p, const Expr& q) { return simplify(make_binary(op, p, q)); };
   if (!x.stride.defined() && !y.stride.defined()) {
     if (divides_by_zero(kind, y.base)) return {};
     return make<Broadcast>({scalar(kind, x.base, y.base), lanes});
@@ -152,7 +152,7 @@ Expr Engine::compare_lanes(Kind kind, const Expr& a, const Expr& b) {
   auto whole = [&](bool value) { return Expr(make<Broadcast>({bool_imm(value), lanes})); };
   // The difference is linear in the lane, so what holds at both ends holds between them (EQ: at any two lanes).
   auto both = [&](Kind op) {
-    return prove(as_written(op, x.base, y.base)) && prove(as_written(op, at_end(x), at_end(y)));
+    return prove(make_binary(op, x.base, y.base)) && prove(make_binary(op, at_end(x), at_end(y)));
   };
   Kind opposite = kind == Kind::kLT   ? Kind::kGE
                   : kind == Kind::kLE ? Kind::kGT
@@ -168,18 +168,6 @@ Expr Engine::compare_lanes(Kind kind, const Expr& a, const Expr& b) {
   if (always(kind)) return whole(true);
   if (always(opposite)) return whole(false);
   return {};
-}
-
-Expr as_written(Kind kind, const Expr& a, const Expr& b) {
-  switch (kind) {
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return make<Name>({a, b});
-    TW_BINARY_KINDS(TW_CASE)
-#undef TW_CASE
-    default:
-      TW_CHECK(false, std::string(kind_name(kind)));
-  }
 }
 
 }  // namespace tilewright::arith

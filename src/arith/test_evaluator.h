@@ -41,8 +41,7 @@ inline std::optional<int64_t> evaluate(const Expr& e, const Env& env) {
   };
   if (const Select* node = e.as<Select>()) return choose(node->condition, node->true_value, node->false_value);
   if (const Call* call = e.as<Call>()) {
-    if (intrinsic_of(*call) == Intrinsic::k_if_then_else)
-      return choose(Expr(call->args[0]), Expr(call->args[1]), Expr(call->args[2]));
+    if (intrinsic_of(*call) == Intrinsic::k_if_then_else) return choose(call->arg(0), call->arg(1), call->arg(2));
   }
   // Logic does not evaluate what cannot matter: a guard may keep a division from its 0.
   if (const And* node = e.as<And>()) {
@@ -120,7 +119,7 @@ inline std::string text(const Expr& e) {
   TW_OP(And, "&&")
   TW_OP(Or, "||")
 #undef TW_OP
-  return std::string(kind_name(e.kind()));
+  return kind_name(e.kind());
 }
 
 }  // namespace tilewright::arith

@@ -26,12 +26,12 @@ Ref<PrimFunc> matmul(int64_t m, int64_t n, int64_t k) {
   block.reads = {point(a, vi, vk), point(b, vk, vj)};
   block.writes = {point(c, vi, vj)};
   Ref<Var> i = var("i"), j = var("j"), kk = var("k");
-  Stmt body = make<BlockRealize>({{i, j, kk}, bool_imm(true), make<Block>(std::move(block))});
+  Stmt body = make<BlockRealize>({{i, j, kk}, bool_imm(true), make(std::move(block))});
   body = loop(i, i32(m), loop(j, i32(n), loop(kk, i32(k), body)));
   Block root;
   root.name_hint = "root";
   root.body = body;
-  return test_function("matmul", {a, b, c}, make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(root))}));
+  return test_function("matmul", {a, b, c}, realized(make(std::move(root))));
 }
 
 TEST(Codegen, AProductMatchesLoops) {

@@ -131,8 +131,7 @@ class StoredOnce {
     const Elements next = at(*body, v, Expr(v) + constant(v.dtype(), int64_t{1}));
     const Expr step = simplified(next.low - body->low);
     const Expr same = simplified(next.high - body->high);
-    bool moves = false;
-    visit(step, [&](const Ref<Var>& used) { moves |= used == v; });
+    const bool moves = any_node(step, [&](const Ref<Var>& used) { return used == v; });
     if (moves || !structural_equal(step, same) || !is_at_most(body->high - body->low, step)) return std::nullopt;
     const Expr last = min + extent - constant(extent.dtype(), int64_t{1});
     return Elements{simplified(at(*body, v, min).low), simplified(at(*body, v, last).high)};
@@ -216,21 +215,12 @@ bool is_plain(const Stmt& body, const Buffer& output, const std::unordered_set<N
     plain &= !matters || counts_from_the_start(buffer, output.dtype);
   };
   visit(
-      body,
-      [&](const Ref<BufferStore>& store, Visitor& v) {
-        look_at(*store->buffer);
-        v.descend(store);
-      },
-      [&](const Ref<BufferLoad>& load, Visitor& v) {
-        look_at(*load->buffer);
-        v.descend(load);
-      },
-      [&](const Ref<Call>& call, Visitor& v) {
+      body, on<BufferStore, BufferLoad>([&](const auto& access) { look_at(*access->buffer); }),
+      [&](const Ref<Call>& call) {
         for (const NodeRef& arg : call->args) plain &= !(arg.is<Var>() && arg.cast<Var>().dtype().is_handle());
         plain &= intrinsic_of(*call) != Intrinsic::k_address_of && effect_of(Expr(call)) != Effect::kUpdateState;
-        v.descend(call);
       },
-      [&](const Ref<LetStmt>&, Visitor&) { plain = false; }, [&](const Ref<While>&, Visitor&) { plain = false; });
+      on<LetStmt, While>([&](const auto&, Visitor&) { plain = false; }));
   return plain;
 }
 
@@ -241,12 +231,12 @@ Stmt with_kernels(const Stmt& body, const Ref<Module>& module) {
     const PrimFunc* kernel = call ? launched_kernel(*call, module) : nullptr;
     if (!kernel || kernel->params.size() != call->args.size()) return evaluate;
     VarMap arguments;
-    for (size_t i : indices_of(call->args)) arguments[kernel->params[i]] = Expr(call->args[i]);
+    for (size_t i : indices_of(call->args)) arguments[kernel->params[i]] = call->arg(i);
     Stmt inner = rewrite(kernel->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
       For copy = *r.descend(loop);
       if (copy.kind == ForKind::kThreadBinding) copy.kind = ForKind::kSerial;
       copy.thread_binding = {};
-      return make<For>(std::move(copy), loop.span());
+      return make(std::move(copy), loop.span());
     });
     return substitute(inner, arguments);
   });
@@ -286,10 +276,7 @@ bool has_layout_of(const Buffer& a, const Buffer& b) {
 
 std::unordered_set<NodeRef> parameters_in_place(const Ref<PrimFunc>& func) {
   std::unordered_set<NodeRef> written;
-  visit(func->body, [&](const Ref<BufferStore>& store, Visitor& v) {
-    written.insert(store->buffer->data);
-    v.descend(store);
-  });
+  visit(func->body, [&](const Ref<BufferStore>& store) { written.insert(store->buffer->data); });
   if (written.size() != 1) return {};
   Ref<Buffer> output;
   for (const Def<Var>& param : func->params) {

@@ -28,34 +28,25 @@ Alignments alignments_in(const PrimFunc& func, const Ref<Module>& module) {
     const int lanes = indices.empty() ? 1 : indices.back().dtype().lanes;
     if (lanes > 1) need(buffer.data, int64_t{lanes} * buffer.dtype.bytes());
   };
-  visit(
-      func.body,
-      [&](const Ref<BufferStore>& store, Visitor& v) {
-        need_vector(*store->buffer, store->indices);
-        v.descend(store);
-      },
-      [&](const Ref<BufferLoad>& load, Visitor& v) {
-        need_vector(*load->buffer, load->indices);
-        v.descend(load);
-      },
-      [&](const Ref<Call>& call, Visitor& v) {
-        if (auto copy = AsyncCopy::of(call)) need(copy->from, copy->bytes);
-        if (is_fragment_step(call)) {
-          for (const NodeRef& argument : call->args) {
-            if (auto memory = Fragments::memory_of(argument)) need(memory->data, kFragmentBytes);
+  visit(func.body,
+        on<BufferStore, BufferLoad>([&](const auto& access) { need_vector(*access->buffer, access->indices); }),
+        [&](const Ref<Call>& call) {
+          if (auto copy = AsyncCopy::of(call)) need(copy->from, copy->bytes);
+          if (is_fragment_step(call)) {
+            for (const NodeRef& argument : call->args) {
+              if (auto memory = Fragments::memory_of(argument)) need(memory->data, kFragmentBytes);
+            }
           }
-        }
-        const GlobalVar* name = call->op.as<GlobalVar>();
-        if (const PrimFunc* callee = name ? module->get(name->name_hint).as<PrimFunc>() : nullptr) {
-          const Alignments inside = alignments_in(*callee, module);
-          for (size_t i = 0; i < callee->params.size() && i < call->args.size(); ++i) {
-            const Ref<Buffer> buffer = callee->buffer_of(callee->params[i]);
-            const NodeRef data = buffer.defined() ? NodeRef(buffer->data) : NodeRef(callee->params[i]);
-            if (auto* alignment = find_value(inside, data)) need(call->args[i], *alignment);
+          const GlobalVar* name = call->op.as<GlobalVar>();
+          if (const PrimFunc* callee = name ? module->get(name->name_hint).as<PrimFunc>() : nullptr) {
+            const Alignments inside = alignments_in(*callee, module);
+            for (size_t i = 0; i < callee->params.size() && i < call->args.size(); ++i) {
+              const Ref<Buffer> buffer = callee->buffer_of(callee->params[i]);
+              const NodeRef data = buffer.defined() ? NodeRef(buffer->data) : NodeRef(callee->params[i]);
+              if (auto* alignment = find_value(inside, data)) need(call->args[i], *alignment);
+            }
           }
-        }
-        v.descend(call);
-      });
+        });
   return needed;
 }
 

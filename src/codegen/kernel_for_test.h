@@ -61,7 +61,7 @@ inline Ref<PrimFunc> test_function(const std::string& name, const std::vector<Re
   func.ret_type = make<TupleType>({});
   func.attrs.set("global_symbol", string_imm(name));
   func.body = std::move(body);
-  return make<PrimFunc>(std::move(func));
+  return make(std::move(func));
 }
 
 inline codegen::LoadedKernel build(const Ref<PrimFunc>& func, codegen::ObjectCode* keep = nullptr) {

@@ -13,22 +13,17 @@ KernelSizes sizes_of(const std::string& name, const PrimFunc& kernel) {
   KernelSizes sizes{name};
   visit(
       kernel.body,
-      [&](const Ref<For>& loop, Visitor& v) {
+      [&](const Ref<For>& loop) {
         const bool is_thread =
             loop->thread_binding.defined() && loop->thread_binding->thread_tag.starts_with("threadIdx");
         if (is_thread) sizes.threads *= const_int(loop->extent).value_or(1);
-        v.descend(loop);
       },
-      [&](const Ref<Allocate>& allocate, Visitor& v) {
+      [&](const Ref<Allocate>& allocate) {
         if (scope_of(allocate->buffer_var).starts_with("shared")) {
           sizes.shared_bytes = known_product(allocate->dtype.bytes() * allocate->dtype.lanes, allocate->extents);
         }
-        v.descend(allocate);
       },
-      [&](const Ref<Call>& call, Visitor& v) {
-        sizes.barriers += intrinsic_of(*call) == Intrinsic::k_tvm_storage_sync;
-        v.descend(call);
-      });
+      [&](const Ref<Call>& call) { sizes.barriers += intrinsic_of(*call) == Intrinsic::k_tvm_storage_sync; });
   return sizes;
 }
 

@@ -24,11 +24,7 @@ std::unordered_set<NodeRef> written_pointers(const Stmt& body, const Ref<Module>
     });
   };
   visit(
-      body,
-      [&](const Ref<BufferStore>& store, Visitor& v) {
-        written.insert(store->buffer->data);
-        v.descend(store);
-      },
+      body, [&](const Ref<BufferStore>& store) { written.insert(store->buffer->data); },
       [&](const Ref<Call>& call, Visitor& v) {
         switch (intrinsic_of(*call)) {
           case Intrinsic::k_address_of:
@@ -38,7 +34,7 @@ std::unordered_set<NodeRef> written_pointers(const Stmt& body, const Ref<Module>
             return;
           case Intrinsic::k_tvm_access_ptr: {
             // (type, data, offset, extent, mask): bit 1 of the mask stands for writing
-            auto mask = call->args.size() == 5 ? const_int(Expr(call->args[4])) : std::nullopt;
+            auto mask = call->args.size() == 5 ? const_int(call->arg(4)) : std::nullopt;
             if (!mask || *mask & 2) note_pointers(call->args[1]);
             break;
           }
@@ -59,11 +55,10 @@ std::unordered_set<NodeRef> written_pointers(const Stmt& body, const Ref<Module>
         }
         v.descend(call);
       },
-      [&](const Ref<Block>& block, Visitor& v) {
+      [&](const Ref<Block>& block) {
         for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
           views.emplace_back(match->buffer->data, match->source->buffer->data);
         }
-        v.descend(block);
       });
   for (const auto& [view, source] : reversed(views)) {
     if (written.contains(view)) written.insert(source);

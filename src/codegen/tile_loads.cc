@@ -47,7 +47,7 @@ std::unordered_map<NodeRef, double> bytes_of_tile_loads(const Stmt& body) {
         v.descend(call);
         if (!is_tile_load(*call)) return;
         const Call* pointer = call->args[2].as<Call>();
-        auto step = value_of(Expr(call->args[3]));
+        auto step = value_of(call->arg(3));
         if (!pointer || intrinsic_of(*pointer) != Intrinsic::k_tvm_access_ptr || pointer->args.size() < 2) return;
         if (step && *step % kLineBytes == 0) bytes[pointer->args[1]] += trips * kTileBytes;
       });

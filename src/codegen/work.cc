@@ -20,22 +20,10 @@ template <class Trips, class... Handlers>
 void add_operations(const Stmt& body, double& total, Trips&& trips, Handlers&&... handlers) {
   visit(
       body, std::forward<Handlers>(handlers)...,
-      [&](const Ref<BufferStore>& store, Visitor& v) {
-        total += trips() * store->value.dtype().lanes;
-        v.descend(store);
-      },
-      [&](const Ref<BufferLoad>& load, Visitor& v) {
-        total += trips() * Expr(load).dtype().lanes;
-        v.descend(load);
-      },
-      [&](const Ref<Call>& call, Visitor& v) {
-        total += trips() * 10 * call->dtype.lanes;
-        v.descend(call);
-      },
-      [&](const Ref<Mul>& e, Visitor& v) {
-        total += trips() * e->a.dtype().lanes;
-        v.descend(e);
-      });
+      [&](const Ref<BufferStore>& store) { total += trips() * store->value.dtype().lanes; },
+      [&](const Ref<BufferLoad>& load) { total += trips() * Expr(load).dtype().lanes; },
+      [&](const Ref<Call>& call) { total += trips() * 10 * call->dtype.lanes; },
+      [&](const Ref<Mul>& e) { total += trips() * e->a.dtype().lanes; });
 }
 
 }  // namespace
@@ -97,11 +85,9 @@ int64_t parallel_grain(const For& loop) {
 }
 
 bool has_vector_code(const Stmt& body) {
-  bool found = false;
-  visit(
-      body, [&](const Ref<BufferStore>& store) { found |= store->value.dtype().is_vector(); },
-      [&](const Ref<BufferLoad>& load) { found |= Expr(load).dtype().is_vector(); });
-  return found;
+  return any_node(
+      body, [&](const Ref<BufferStore>& store) { return store->value.dtype().is_vector(); },
+      [&](const Ref<BufferLoad>& load) { return Expr(load).dtype().is_vector(); });
 }
 
 }  // namespace tilewright::codegen

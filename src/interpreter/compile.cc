@@ -58,11 +58,11 @@ void Compiler::function(const Ref<PrimFunc>& func) {
   parameters(*func);
   for (const analysis::SizeLimit& limit : analysis::size_limits(*func)) {
     int number = message("interpret/extent", limit.message, limit.node, limit.hint);
-    emit({.op = Op::kAssert, .a = expr(limit.holds), .extra = number});
+    require(expr(limit.holds), number);
   }
   require_structure(*func);
   stmt(func->body);
-  emit({.op = Op::kReturn});
+  emit(Op::kReturn);
 }
 
 void Compiler::parameters(const PrimFunc& func) {
@@ -88,23 +88,21 @@ void Compiler::parameters(const PrimFunc& func) {
     for_each_size(*buffer, [&](const Size& size) {
       if (slots_.contains(size.var.get())) return;
       // The data pointer refers to element (0, ..., 0), at any offset in the allocation.
-      if (size.what == Size::Of::kOffset) return define(size.var, constant(int64_t{0}));
+      if (size.what == Size::Of::kOffset) return define(size.var, constant(0));
       int slot = take(1);
       Op op = size.what == Size::Of::kExtent ? Op::kArgDimension : Op::kArgStride;
-      emit({.op = op, .dst = slot, .a = arg, .b = static_cast<int>(size.dimension)});
+      emit(op, slot, arg, static_cast<int>(size.dimension));
       define(size.var, slot);
     });
   });
   each_buffer([&](int arg, const Ref<Buffer>& buffer) {
     each_extent(*buffer, [&](const Expr& e, ArgCheck::What what, size_t d) {
-      ArgCheck check{arg, what, static_cast<int>(d), expr(e)};
-      program_.arg_checks.push_back(check);
-      emit({.op = Op::kCheckArg, .a = static_cast<int>(program_.arg_checks.size()) - 1});
+      emit(Op::kCheckArg, kNone, append(program_.arg_checks, {arg, what, static_cast<int>(d), expr(e)}));
     });
     if (buffer->elem_offset.defined() && !is_const_int(buffer->elem_offset, 0)) {
       int zero = message("interpret/unsupported", "parameter '" + buffer->name + "' has an element offset other than 0",
                          buffer);
-      emit({.op = Op::kCheckEqual, .a = expr(buffer->elem_offset), .b = constant(int64_t{0}), .extra = zero});
+      require_equal(expr(buffer->elem_offset), constant(0), zero);
     }
     views_[buffer.get()] = declare(buffer, function_->param_slots[arg]);
   });
@@ -135,13 +133,11 @@ int Compiler::constant(int64_t value) { return constant(Slot{.i = value}); }
 int Compiler::constant(double value) { return constant(Slot{.f = value}); }
 
 int Compiler::site(const NodeRef& node, const Ref<Buffer>& buffer, std::string what) {
-  program_.sites.push_back({node, block_, buffer, std::move(what), in_init_ ? Site::kInit : 0, lanes_});
-  return static_cast<int>(program_.sites.size()) - 1;
+  return append(program_.sites, {node, block_, buffer, std::move(what), in_init_ ? Site::kInit : 0, lanes_});
 }
 
 int Compiler::message(std::string code, std::string text, const NodeRef& node, std::string hint) {
-  program_.messages.push_back({std::move(code), std::move(text), site(node), std::move(hint)});
-  return static_cast<int>(program_.messages.size()) - 1;
+  return append(program_.messages, {std::move(code), std::move(text), site(node), std::move(hint)});
 }
 
 void Compiler::fail(std::string code, std::string message, const NodeRef& node, std::string hint) {
@@ -149,20 +145,19 @@ void Compiler::fail(std::string code, std::string message, const NodeRef& node, 
 }
 
 int Compiler::unsupported(const std::string& what, const NodeRef& node) {
-  emit({.op = Op::kFail, .extra = message("interpret/unsupported", "the interpreter does not know " + what, node)});
-  return constant(int64_t{0});
+  return malformed("the interpreter does not know " + what, node, "interpret/unsupported");
 }
 
-int Compiler::malformed(std::string what, const NodeRef& node) {
-  emit({.op = Op::kFail, .extra = message("interpret/operands", std::move(what), node)});
-  return constant(int64_t{0});
+int Compiler::malformed(std::string what, const NodeRef& node, const char* code) {
+  emit({.op = Op::kFail, .extra = message(code, std::move(what), node)});
+  return constant(0);
 }
 
 int Compiler::slot_of(const Ref<Var>& var, const NodeRef& user) {
   if (auto* slot = find_value(slots_, var.get())) return *slot;
   fail("interpret/undefined", "variable '" + var->name_hint + "' is used and defined nowhere around", user,
        "bind it in the program, or make it a parameter");
-  return constant(int64_t{0});
+  return constant(0);
 }
 
 }  // namespace tilewright::interpreter

@@ -49,8 +49,28 @@ class Compiler {
     code_->push_back(insn);
     return code_->size() - 1;
   }
+  size_t emit(Op op, int dst = kNone, int a = kNone, int b = kNone, int c = kNone) {
+    return emit(Insn{.op = op, .dst = dst, .a = a, .b = b, .c = c});
+  }
   /// An instruction on values of the type.
   size_t emit(Op op, DataType type, int dst, int a = kNone, int b = kNone, int c = kNone, int extra = 0);
+  /// The slot of the result.
+  int computed(Op op, int a, int b) {
+    int dst = take(1);
+    emit(op, dst, a, b);
+    return dst;
+  }
+  /// Whether begin <= value < end.
+  int is_within(int value, int begin, int end) {
+    return computed(Op::kAnd, computed(Op::kLeInt, begin, value), computed(Op::kLtInt, value, end));
+  }
+  /// Fails with the message unless the condition holds.
+  void require(int condition, int failure) { emit({.op = Op::kAssert, .a = condition, .extra = failure}); }
+  void require_equal(int a, int b, int failure) { emit({.op = Op::kCheckEqual, .a = a, .b = b, .extra = failure}); }
+  /// Fails at the site of a declaration unless the condition, which is about the value at a position, holds.
+  void require_declared(int condition, int position, int value, int declared) {
+    emit({.op = Op::kAssume, .a = condition, .b = position, .c = value, .extra = declared});
+  }
   int here() const { return static_cast<int>(code_->size()); }
   /// The instruction `jump`, a jump or a fork, continues at the next instruction.
   void jump_here(size_t jump) {
@@ -65,7 +85,14 @@ class Compiler {
     return slot;
   }
   int lanes_of(DataType type) const { return type.lanes * (type.scalable ? options_.vscale : 1); }
+  /// Appends the item: its number.
+  template <class T>
+  static int append(std::vector<T>& list, std::type_identity_t<T> item) {
+    list.push_back(std::move(item));
+    return static_cast<int>(list.size()) - 1;
+  }
   int constant(int64_t value);
+  int constant(int value) { return constant(int64_t{value}); }
   int constant(double value);
   int constant(Slot value);
   int message(std::string code, std::string text, const NodeRef& node, std::string hint = {});
@@ -74,7 +101,7 @@ class Compiler {
   /// Code that fails when it is reached.
   int unsupported(const std::string& what, const NodeRef& node);
   /// A call whose operands have no meaning (ir/call_operands.h).
-  int malformed(std::string what, const NodeRef& node);
+  int malformed(std::string what, const NodeRef& node, const char* code = "interpret/operands");
   void define(const NodeRef& node, int slot) { slots_[node.get()] = slot; }
   int slot_of(const Ref<Var>& var, const NodeRef& user);
 
@@ -94,6 +121,7 @@ class Compiler {
   // warp_steps.cc
   int warp_step(const Expr& e);
   int lane_exchange(const Expr& e);
+  void emit_warp(WarpSite site, int results, int given);
   Expr lane() const;
   void load_registers(const Registers& registers, int dst);
   void store_registers(const Registers& registers, int values, const Expr& e);
@@ -280,13 +308,12 @@ class Compiler {
 
 template <class F>
 void Compiler::each_position(int begin, int end, F&& work) {
-  int position = take(1), runs = take(1);
-  emit({.op = Op::kMove, .dst = position, .a = begin});
-  emit({.op = Op::kLtInt, .dst = runs, .a = position, .b = end});
-  size_t skip = emit({.op = Op::kJumpIfZero, .dst = runs});
+  int position = take(1);
+  emit(Op::kMove, position, begin);
+  size_t skip = emit(Op::kJumpIfZero, computed(Op::kLtInt, position, end));
   int top = here();
   work(position);
-  emit({.op = Op::kLoop, .dst = position, .a = end, .b = top});
+  emit(Op::kLoop, position, end, top);
   jump_here(skip);
 }
 

@@ -14,7 +14,7 @@ Ref<Buffer> Compiler::array_of(const Ref<Buffer>& buffer) {
   Buffer array = *buffer;
   array.axes.clear();
   array.default_value = {};
-  Ref<Buffer> made = make<Buffer>(std::move(array), buffer.span());
+  Ref<Buffer> made = make(std::move(array), buffer.span());
   kept_.push_back(made);
   return made;
 }
@@ -44,11 +44,11 @@ void Compiler::check_domain(const BufferDomain& domain, const NodeRef& node) {
   auto compare = [&](int position) {
     Expr value = make<BufferLoad>({.buffer = buffer, .indices = indices, .predicate = {}});
     int held = expr(logical_and(le(domain.min, value), lt(value, domain.end)));
-    emit({.op = Op::kAssume, .a = held, .b = position, .c = expr(value), .extra = declared});
+    require_declared(held, position, expr(value), declared);
   };
   auto nest = [&](auto&& self, size_t dimension) -> void {
     scoped([&] {
-      each_position(constant(int64_t{0}), expr(buffer->shape[dimension]), [&](int position) {
+      each_position(constant(0), expr(buffer->shape[dimension]), [&](int position) {
         Ref<Var> index = var("i", DataType::int_(64));
         indices.push_back(index);
         with_definition(index, position, [&] {
@@ -84,13 +84,13 @@ void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
       with_definition(index, position, [&] {
         Expr value = load(buffer, index), before = load(buffer, Expr(index) - 1);
         int held = expr(domain.order == ValueOrder::kIncreasing ? lt(before, value) : le(before, value));
-        emit({.op = Op::kAssume, .a = held, .b = position, .c = expr(value), .extra = declared});
+        require_declared(held, position, expr(value), declared);
       });
     });
   };
   scoped([&] {
-    if (!domain.segments.defined()) return ascends(constant(int64_t{1}), expr(buffer->shape[0]));
-    each_position(constant(int64_t{1}), expr(domain.segments->shape[0]), [&](int segment) {
+    if (!domain.segments.defined()) return ascends(constant(1), expr(buffer->shape[0]));
+    each_position(constant(1), expr(domain.segments->shape[0]), [&](int segment) {
       Ref<Var> index = var("s", DataType::int_(64));
       with_definition(index, segment, [&] {
         Expr begin = tilewright::cast(DataType::int_(64), load(domain.segments, Expr(index) - 1)) + 1;
@@ -103,13 +103,13 @@ void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
 /// Each value of the first buffer is looked for in the second one; where that is the same, behind the value.
 void Compiler::check_absent(const Ref<Buffer>& one, const Ref<Buffer>& other, int declared, const NodeRef& node) {
   scoped([&] {
-    each_position(constant(int64_t{0}), expr(one->shape[0]), [&](int position) {
+    each_position(constant(0), expr(one->shape[0]), [&](int position) {
       Ref<Var> index = var("i", DataType::int_(64)), probe = var("p", DataType::int_(64));
       kept_.insert(kept_.end(), {index, probe});
-      const int place = take(2), is_absent = take(1);
+      const int place = take(2);
       with_definition(index, position, [&] {
         const int value = expr(make<BufferLoad>({.buffer = one, .indices = {index}, .predicate = {}}));
-        const int begin = one == other ? expr(Expr(index) + 1) : constant(int64_t{0});
+        const int begin = one == other ? expr(Expr(index) + 1) : constant(0);
         with_definition(probe, place, [&] {
           emit({.op = Op::kSearch,
                 .dst = place,
@@ -118,8 +118,7 @@ void Compiler::check_absent(const Ref<Buffer>& one, const Ref<Buffer>& other, in
                 .c = expr(other->shape[0]),
                 .extra = value});
         });
-        emit({.op = Op::kLtInt, .dst = is_absent, .a = place, .b = constant(int64_t{0})});
-        emit({.op = Op::kAssume, .a = is_absent, .b = position, .c = value, .extra = declared});
+        require_declared(computed(Op::kLtInt, place, constant(0)), position, value, declared);
       });
     });
   });

@@ -18,14 +18,7 @@ namespace tilewright::interpreter {
 namespace {
 
 /// Whether evaluating the expression may fail or cost: then `and` must not evaluate it in vain.
-bool may_fail(const Expr& e) {
-  bool found = false;
-  visit(
-      e, [&](const Ref<BufferLoad>&, Visitor&) { found = true; }, [&](const Ref<Call>&, Visitor&) { found = true; },
-      [&](const Ref<Div>&, Visitor&) { found = true; }, [&](const Ref<Mod>&, Visitor&) { found = true; },
-      [&](const Ref<FloorDiv>&, Visitor&) { found = true; }, [&](const Ref<FloorMod>&, Visitor&) { found = true; });
-  return found;
-}
+bool may_fail(const Expr& e) { return has_node<BufferLoad, Call, Div, Mod, FloorDiv, FloorMod>(e); }
 
 struct Operator {
   Op op;
@@ -79,7 +72,7 @@ constexpr const char* kOtherCode =
 /// Whether the arguments are sums and two operands that fill as many bits.
 bool adds_dot_products(const Call& call, DataType type, const ProcessorInstruction* instruction) {
   if (!instruction || instruction->form != ProcessorInstruction::kDot || !type.is_integral()) return false;
-  if (call.args.size() != 4 || static_cast<const Expr&>(call.args[1]).dtype() != type) return false;
+  if (call.args.size() != 4 || call.arg(1).dtype() != type) return false;
   return type.bits == instruction->sums.bits &&
          std::all_of(call.args.begin() + 2, call.args.end(), [&](const NodeRef& arg) {
            const DataType words = static_cast<const Expr&>(arg).dtype();
@@ -117,15 +110,7 @@ Expr in_64_bits(const Expr& e) {
   }
   BinaryOperands operands = binary_operands(e);
   Expr a = in_64_bits(*operands.a), b = in_64_bits(*operands.b);
-  switch (e.kind()) {  // folding could refuse an operation that is never executed, such as a division by 0
-#define TW_WIDE(Name) \
-  case Kind::k##Name: \
-    return make<Name>({std::move(a), std::move(b)}, e.span());
-    TW_BINARY_KINDS_BUT_LOGIC(TW_WIDE)
-#undef TW_WIDE
-    default:
-      return a;
-  }
+  return make_binary(e.kind(), std::move(a), std::move(b), e.span());
 }
 
 }  // namespace
@@ -149,12 +134,7 @@ int Compiler::logic(const Expr& e, bool is_and, const Expr& a, const Expr& b) {
     return dst;
   }
   emit(Op::kMove, e.dtype(), dst, left);
-  size_t skip;
-  if (is_and) {
-    skip = emit({.op = Op::kJumpIfZero, .dst = dst});
-  } else {
-    skip = emit({.op = Op::kJumpIfDiffer, .a = dst, .b = constant(int64_t{0})});
-  }
+  size_t skip = is_and ? emit(Op::kJumpIfZero, dst) : emit(Op::kJumpIfDiffer, kNone, dst, constant(0));
   emit(Op::kMove, e.dtype(), dst, expr(b));
   jump_here(skip);
   return dst;
@@ -189,7 +169,7 @@ int Compiler::index(const Expr& e, const char* what, const NodeRef& node) {
               fmt::format("the {} {} leaves its type with the data that it reads", what, analysis::brief(e)), node,
               "indices and bounds of loops must not overflow: bound what is read before adding to it, or "
               "cast it to T.int64 first");
-  emit({.op = Op::kCheckEqual, .a = value, .b = expr(in_64_bits(e)), .extra = wraps});
+  require_equal(value, expr(in_64_bits(e)), wraps);
   return value;
 }
 
@@ -210,7 +190,7 @@ Compiler::View Compiler::view_of(const Ref<Buffer>& buffer, const NodeRef& user)
   if (!data) {
     fail("interpret/undefined", "buffer '" + buffer->name + "' is used, but nothing allocates or declares it", user,
          "allocate it with T.alloc_buffer, or make it a parameter");
-    return {constant(int64_t{0}), kNone, std::vector<int>(buffer->shape.size(), constant(int64_t{0})), {}};
+    return {constant(0), kNone, std::vector<int>(buffer->shape.size(), constant(0)), {}};
   }
   return declare(buffer, *data);
 }
@@ -232,8 +212,7 @@ int Compiler::access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices
   }
   if (predicate.defined()) access.mask = expr(predicate);
   access.site = site(node, buffer);
-  program_.accesses.push_back(std::move(access));
-  return static_cast<int>(program_.accesses.size()) - 1;
+  return append(program_.accesses, std::move(access));
 }
 
 int Compiler::load(const Expr& e) {
@@ -252,14 +231,12 @@ int Compiler::arithmetic(Op op, int a, int b) {
     bool overflow = op == Op::kAddInt ? __builtin_add_overflow(x, y, &result) : __builtin_mul_overflow(x, y, &result);
     if (!overflow) return constant(result);
   }
-  int dst = take(1);
-  emit(op, DataType::int_(64), dst, a, b);
-  return dst;
+  return computed(op, a, b);
 }
 
 /// Elements of a buffer with these extents.
 int Compiler::product(const std::vector<int>& factors) {
-  int result = constant(int64_t{1});
+  int result = constant(1);
   for (int factor : factors) result = arithmetic(Op::kMulSize, result, factor);
   return result;
 }
@@ -267,7 +244,7 @@ int Compiler::product(const std::vector<int>& factors) {
 std::vector<int> Compiler::strides_of(const View& view) {
   if (!view.strides.empty()) return view.strides;
   std::vector<int> strides(view.extents.size());
-  int stride = constant(int64_t{1});
+  int stride = constant(1);
   for (size_t i = strides.size(); i-- > 0;) {
     strides[i] = stride;
     stride = arithmetic(Op::kMulInt, stride, view.extents[i]);
@@ -289,25 +266,25 @@ int Compiler::shuffle(const Shuffle& shuffle) {
     if (!index || *index < 0 || *index >= static_cast<int64_t>(lanes.size())) {
       return unsupported("a shuffle by indices that are not constants within the vectors", shuffle.indices[i]);
     }
-    emit({.op = Op::kMove, .dst = dst + static_cast<int>(i), .a = lanes[*index]});
+    emit(Op::kMove, dst + static_cast<int>(i), lanes[*index]);
   }
   return dst;
 }
 
 int Compiler::if_then_else(const Call& call, DataType type) {
-  const auto& condition = static_cast<const Expr&>(call.args[0]);
+  const auto& condition = call.arg(0);
   int dst = take(lanes_of(type));
   int test = expr(condition);
   if (condition.dtype().is_vector()) {
-    int then = expr(static_cast<const Expr&>(call.args[1])), other = expr(static_cast<const Expr&>(call.args[2]));
+    int then = expr(call.arg(1)), other = expr(call.arg(2));
     emit(Op::kSelect, type, dst, test, then, other, 0);
     return dst;
   }
-  size_t skip = emit({.op = Op::kJumpIfZero, .dst = test});
-  emit(Op::kMove, type, dst, expr(static_cast<const Expr&>(call.args[1])));
-  size_t done = emit({.op = Op::kJump});
+  size_t skip = emit(Op::kJumpIfZero, test);
+  emit(Op::kMove, type, dst, expr(call.arg(1)));
+  size_t done = emit(Op::kJump);
   jump_here(skip);
-  emit(Op::kMove, type, dst, expr(static_cast<const Expr&>(call.args[2])));
+  emit(Op::kMove, type, dst, expr(call.arg(2)));
   jump_here(done);
   return dst;
 }
@@ -316,17 +293,17 @@ int Compiler::math(Intrinsic intrinsic, const Call& call, DataType type) {
   std::vector<int> args;
   for (const NodeRef& arg : call.args) args.push_back(expr(static_cast<const Expr&>(arg)));
   int dst = take(lanes_of(type));
-  DataType worked = static_cast<const Expr&>(call.args[0]).dtype();
+  DataType worked = call.arg(0).dtype();
   for (size_t i = 1; i < args.size(); ++i) {  // T.ldexp(x, 3)
-    const Expr& arg = static_cast<const Expr&>(call.args[i]);
+    const Expr& arg = call.arg(i);
     if (worked.is_float() && !arg.dtype().is_float())
       args[i] = cast(Cast{DataType::float_(64, arg.dtype().lanes), arg});
   }
   int last = args.size() > 2 ? args[2] : kNone;
   if (args.size() == 4) {  // T.q_multiply_shift: the two scalars in adjacent slots
     last = take(2);
-    emit({.op = Op::kMove, .dst = last, .a = args[2]});
-    emit({.op = Op::kMove, .dst = last + 1, .a = args[3]});
+    emit(Op::kMove, last, args[2]);
+    emit(Op::kMove, last + 1, args[3]);
   }
   emit(Op::kMath, worked, dst, args[0], args.size() > 1 ? args[1] : kNone, last, static_cast<int>(intrinsic));
   return dst;
@@ -334,10 +311,10 @@ int Compiler::math(Intrinsic intrinsic, const Call& call, DataType type) {
 
 int Compiler::vector_part(const Call& call, DataType type, Intrinsic intrinsic) {
   int lanes = lanes_of(type), dst = take(lanes);
-  int first = expr(static_cast<const Expr&>(call.args[0]));
+  int first = expr(call.arg(0));
   if (intrinsic == Intrinsic::k_vectorcombine) {
-    DataType half = static_cast<const Expr&>(call.args[0]).dtype();
-    int second = expr(static_cast<const Expr&>(call.args[1]));
+    DataType half = call.arg(0).dtype();
+    int second = expr(call.arg(1));
     emit(Op::kMove, half, dst, first);
     emit(Op::kMove, half, dst + lanes_of(half), second);
   } else {
@@ -356,7 +333,7 @@ int Compiler::lane_mask(const Expr& base, const Expr& limit, int lanes) {
   emit(Op::kBroadcast, wide, all_begin, begins);
   emit(Op::kBroadcast, wide, distances, distance);
   const int steps = take(lanes), inside = take(lanes), dst = take(lanes);
-  emit(Op::kRamp, wide, steps, constant(int64_t{0}), constant(int64_t{1}));
+  emit(Op::kRamp, wide, steps, constant(0), constant(1));
   emit(Op::kLtInt, wide, inside, steps, distances);
   emit(Op::kAnd, wide, dst, all_begin, inside);
   return dst;
@@ -372,11 +349,11 @@ int Compiler::dot_product(const Call& call, DataType type, const ProcessorInstru
          static_cast<int>(from.code) << 8 | from.bits);
     return dst;
   };
-  int a = elements_of(static_cast<const Expr&>(call.args[2]), instruction.left);
-  int b = elements_of(static_cast<const Expr&>(call.args[3]), instruction.right);
+  int a = elements_of(call.arg(2), instruction.left);
+  int b = elements_of(call.arg(3), instruction.right);
   int products = take(elements), dst = take(sums);
   emit(Op::kMulInt, type.with_lanes(elements), products, a, b);
-  emit(Op::kMove, type, dst, expr(static_cast<const Expr&>(call.args[1])));
+  emit(Op::kMove, type, dst, expr(call.arg(1)));
   for (int i = 0; i < elements; ++i) {
     emit(Op::kAddInt, type.element(), dst + i / group, dst + i / group, products + i);
   }
@@ -402,9 +379,8 @@ int Compiler::print(const Call& call) {
     site.values.emplace_back(text || !is_expr ? kNone : expr(static_cast<const Expr&>(arg)),
                              is_expr ? static_cast<const Expr&>(arg).dtype() : DataType::void_());
   }
-  program_.prints.push_back(std::move(site));
-  emit({.op = Op::kPrint, .a = static_cast<int>(program_.prints.size()) - 1});
-  return constant(int64_t{0});
+  emit(Op::kPrint, kNone, append(program_.prints, std::move(site)));
+  return constant(0);
 }
 
 int Compiler::call_function(const Expr& e, const std::string& name) {
@@ -423,18 +399,17 @@ int Compiler::call_function(const Expr& e, const std::string& name) {
          e);
   }
   call.lanes = std::max(1, lanes_of(e.dtype()));
-  call.dst = take(call.lanes);
+  const int dst = call.dst = take(call.lanes);
   call.site = site(e);
-  program_.calls.push_back(std::move(call));
-  emit({.op = Op::kCall, .a = static_cast<int>(program_.calls.size()) - 1});
-  return program_.calls.back().dst;
+  emit(Op::kCall, kNone, append(program_.calls, std::move(call)));
+  return dst;
 }
 
 int Compiler::fragment_step(const Expr& e) {
   auto loops = fragments_->as_loops(*e.as<Call>(), stores_of_warp());
   if (!loops) return unsupported("a step on fragments whose shapes the program does not say", e);
   stmt(*loops);
-  return constant(int64_t{0});
+  return constant(0);
 }
 
 int Compiler::async_step(const Expr& e) {
@@ -444,15 +419,15 @@ int Compiler::async_step(const Expr& e) {
     stmt(copy->as_loop());
     in_background_ = false;
   } else if (intrinsic_of(call) == Intrinsic::k_ptx_commit_group) {
-    emit({.op = Op::kCloseGroup});
+    emit(Op::kCloseGroup);
   } else {
-    auto running = call.args.empty() ? std::nullopt : const_int(Expr(call.args[0]));
+    auto running = call.args.empty() ? std::nullopt : const_int(call.arg(0));
     if (intrinsic_of(call) != Intrinsic::k_ptx_wait_group || !running) {
       return unsupported("a step of asynchronous copies whose size or count is not constant", e);
     }
-    emit({.op = Op::kWaitGroup, .a = static_cast<int>(*running)});
+    emit(Op::kWaitGroup, kNone, static_cast<int>(*running));
   }
-  return constant(int64_t{0});
+  return constant(0);
 }
 
 int Compiler::call(const Expr& e) {
@@ -465,7 +440,7 @@ int Compiler::call(const Expr& e) {
   if (row.arity >= 0 && static_cast<int>(call.args.size()) != row.arity) {
     return unsupported(name + " with " + std::to_string(call.args.size()) + " arguments", e);
   }
-  auto arg = [&](size_t i) -> const Expr& { return static_cast<const Expr&>(call.args[i]); };
+  auto arg = [&](size_t i) -> const Expr& { return call.arg(i); };
   for (const NodeRef& a : call.args) {
     if (a.sort() != Sort::kExpr) return unsupported(name + " of what is not an expression", e);
   }
@@ -485,10 +460,10 @@ int Compiler::call(const Expr& e) {
       return expr(arg(0));
     case Intrinsic::k_assume:
       emit({.op = Op::kAssume, .a = expr(arg(0)), .extra = site(e)});
-      return constant(int64_t{1});
+      return constant(1);
     case Intrinsic::k_undef: {
       int dst = take(lanes_of(e.dtype()));
-      emit(Op::kBroadcast, e.dtype(), dst, constant(int64_t{0}));
+      emit(Op::kBroadcast, e.dtype(), dst, constant(0));
       return dst;
     }
     case Intrinsic::k_reinterpret: {
@@ -503,34 +478,31 @@ int Compiler::call(const Expr& e) {
     case Intrinsic::k_large_uint_imm:
       return constant(const_int(arg(1)).value_or(0) << 32 | (const_int(arg(0)).value_or(0) & 0xFFFFFFFF));
     case Intrinsic::k_vscale:
-      return constant(int64_t{options_.vscale});
+      return constant(options_.vscale);
     case Intrinsic::k_get_active_lane_mask:
       return lane_mask(arg(0), arg(1), lanes_of(e.dtype()));
     case Intrinsic::k_ret:
-      emit({.op = Op::kReturn, .a = expr(arg(0))});
-      return constant(int64_t{0});
+      emit(Op::kReturn, kNone, expr(arg(0)));
+      return constant(0);
     case Intrinsic::k_address_of: {
       const BufferLoad* load = arg(0).as<BufferLoad>();
       if (!load) return unsupported("the address of what is not an element of a buffer", e);
       int dst = take(1);
-      emit({.op = Op::kAddress, .dst = dst, .a = access(load->buffer, load->indices, {}, arg(0))});
+      emit(Op::kAddress, dst, access(load->buffer, load->indices, {}, arg(0)));
       return dst;
     }
     case Intrinsic::k_tvm_access_ptr: {
       int64_t size = int64_t{arg(0).dtype().bytes()} * lanes_of(arg(0).dtype());
       return arithmetic(Op::kAddInt, expr(arg(1)), arithmetic(Op::kMulInt, expr(arg(2)), constant(size)));
     }
-    case Intrinsic::k_isnullptr: {
-      int dst = take(1);
-      emit(Op::kEqInt, DataType::int_(64), dst, expr(arg(0)), constant(int64_t{0}));
-      return dst;
-    }
+    case Intrinsic::k_isnullptr:
+      return computed(Op::kEqInt, expr(arg(0)), constant(0));
     case Intrinsic::k_prefetch:  // only speed depends on it
     case Intrinsic::k_type_annotation:
-      return constant(int64_t{0});
+      return constant(0);
     case Intrinsic::k_tvm_storage_sync:
       emit({.op = Op::kBarrier, .extra = site(e)});
-      return constant(int64_t{0});
+      return constant(0);
     case Intrinsic::k_print:
       return print(call);
     case Intrinsic::k_vectorlow:
@@ -547,6 +519,7 @@ int Compiler::call(const Expr& e) {
 }
 
 int Compiler::expr(const Expr& e) {
+  const auto [left, right] = binary_operands(e);
   switch (e.kind()) {
     case Kind::kVar:
       return slot_of(e.borrow<Var>(), e);
@@ -555,18 +528,14 @@ int Compiler::expr(const Expr& e) {
     case Kind::kFloatImm:
       return constant(e.as<FloatImm>()->value);
     case Kind::kStringImm:
-      return constant(int64_t{0});
+      return constant(0);
     case Kind::kCast:
       return cast(*e.as<Cast>());
-#define TW_BINARY_CASE(Name) \
-  case Kind::k##Name:        \
-    return binary(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b, e.dtype());
-      TW_BINARY_KINDS_BUT_LOGIC(TW_BINARY_CASE)
-#undef TW_BINARY_CASE
+      TW_BINARY_KINDS_BUT_LOGIC(TW_CASE_OF)
+      return binary(e.kind(), *left, *right, e.dtype());
     case Kind::kAnd:
-      return logic(e, true, e.as<And>()->a, e.as<And>()->b);
     case Kind::kOr:
-      return logic(e, false, e.as<Or>()->a, e.as<Or>()->b);
+      return logic(e, e.is<And>(), *left, *right);
     case Kind::kNot: {
       int value = expr(e.as<Not>()->a), dst = take(lanes_of(e.dtype()));
       emit(Op::kNot, e.dtype(), dst, value);
@@ -612,9 +581,9 @@ int Compiler::expr(const Expr& e) {
 #define X TW_CASE_UNLESS_EXPR
 #include "ir/kinds.def"
 #undef X
-      return unsupported("a " + std::string(kind_name(e.kind())) + " as a value", e);
+      return unsupported("a " + kind_name(e.kind()) + " as a value", e);
   }
-  return constant(int64_t{0});
+  return constant(0);
 }
 
 }  // namespace tilewright::interpreter

@@ -114,28 +114,17 @@ void Compiler::iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t nex
 /// One loop over all positions visits each of them.
 void Compiler::require_all_positions(const Axis& axis, const NodeRef& node) {
   scoped([&] {
-    int holds = take(1), covers = take(1);
-    emit({.op = Op::kEqInt,
-          .dst = holds,
-          .a = expr(element_of(axis.indptr, zero(kPosition))),
-          .b = constant(int64_t{0})});
-    Expr end = element_of(axis.indptr, position(axis.parent->nnz));
-    emit({.op = Op::kEqInt, .dst = covers, .a = expr(end), .b = expr(position(axis.nnz))});
-    emit({.op = Op::kAnd, .dst = holds, .a = holds, .b = covers});
-    emit({.op = Op::kAssert,
-          .a = holds,
-          .extra = message("interpret/structure",
-                           "the indptr of axis '" + axis.name + "', which is fused, does not run from 0 to nnz", node,
-                           "an indptr begins with 0, and ends with the number of positions")});
+    const Expr begin = element_of(axis.indptr, zero(kPosition));
+    const Expr end = element_of(axis.indptr, position(axis.parent->nnz));
+    require(expr(logical_and(eq(begin, zero(kPosition)), eq(end, position(axis.nnz)))),
+            message("interpret/structure",
+                    "the indptr of axis '" + axis.name + "', which is fused, does not run from 0 to nnz", node,
+                    "an indptr begins with 0, and ends with the number of positions"));
   });
 }
 
 void Compiler::require_inside(int coordinate, const Expr& length, int outside) {
-  int inside = take(1), below = take(1);
-  emit({.op = Op::kLeInt, .dst = inside, .a = constant(int64_t{0}), .b = coordinate});
-  emit({.op = Op::kLtInt, .dst = below, .a = coordinate, .b = expr(position(length))});
-  emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
-  emit({.op = Op::kAssert, .a = inside, .extra = outside});
+  require(is_within(coordinate, constant(0), expr(position(length))), outside);
 }
 
 void Compiler::sparse_iteration(const SparseIteration& iteration, const NodeRef& node) {
@@ -154,12 +143,9 @@ void Compiler::prefer_iterated(const Ref<Axis>& axis, const Expr& coordinate, in
   for (const Position& known : reversed(positions_)) {
     const Ref<Axis>& other = known.axis->attached.defined() ? known.axis->attached : known.axis;
     if (other != structure || coordinate != Expr(known.coordinate)) continue;
-    int inside = take(1), below = take(1), where = expr(known.position);
-    emit({.op = Op::kLeInt, .dst = inside, .a = begin, .b = where});
-    emit({.op = Op::kLtInt, .dst = below, .a = where, .b = end});
-    emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
-    size_t skip = emit({.op = Op::kJumpIfZero, .dst = inside});
-    emit({.op = Op::kMove, .dst = at, .a = where});
+    int where = expr(known.position);
+    size_t skip = emit(Op::kJumpIfZero, is_within(where, begin, end));
+    emit(Op::kMove, at, where);
     jump_here(skip);
     return;
   }
@@ -197,15 +183,12 @@ std::vector<Expr> Compiler::locate(const Ref<Buffer>& buffer, const std::vector<
             .c = stop,
             .extra = slots[i]});
       if (!axis.sorted) prefer_iterated(axes[i], coordinates[i], expr(first), stop, at);
-      emit({.op = Op::kLeInt, .dst = found, .a = constant(int64_t{0}), .b = at});
+      emit(Op::kLeInt, found, constant(0), at);
     } else {
-      int below = take(1);
-      emit({.op = Op::kAddInt, .dst = at, .a = expr(first), .b = slots[i]});
-      emit({.op = Op::kLtInt, .dst = found, .a = at, .b = stop});
-      emit({.op = Op::kLeInt, .dst = below, .a = constant(int64_t{0}), .b = slots[i]});
-      emit({.op = Op::kAnd, .dst = found, .a = found, .b = below});
+      emit(Op::kAddInt, at, expr(first), slots[i]);
+      emit(Op::kAnd, found, computed(Op::kLtInt, at, stop), computed(Op::kLeInt, constant(0), slots[i]));
     }
-    absent.push_back(emit({.op = Op::kJumpIfZero, .dst = found}));
+    absent.push_back(emit(Op::kJumpIfZero, found));
     positions.push_back(named(at, kPosition));
     starts.push_back(first);
   }
@@ -234,7 +217,7 @@ int Compiler::sparse_load(const BufferLoad& load, const NodeRef& node) {
 void Compiler::sparse_store(const BufferStore& store, int value, const NodeRef& node) {
   std::vector<size_t> absent;
   this->store(store, locate(store.buffer, store.indices, node, absent), value, node);
-  size_t done = emit({.op = Op::kJump});
+  size_t done = emit(Op::kJump);
   for (size_t jump : absent) jump_here(jump);
   emit({.op = Op::kFail,
         .extra = message("interpret/absent",

@@ -28,14 +28,12 @@ using analysis::waits_for_next;
 void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site, const Stmt& body) {
   int counter = take(1);
   int stop = arithmetic(Op::kAddInt, start, extent);
-  emit({.op = Op::kMove, .dst = counter, .a = start});
-  int running = take(1);
-  emit({.op = Op::kLtInt, .dst = running, .a = counter, .b = stop});
-  size_t skip = emit({.op = Op::kJumpIfZero, .dst = running});
+  emit(Op::kMove, counter, start);
+  size_t skip = emit(Op::kJumpIfZero, computed(Op::kLtInt, counter, stop));
   bool parallel = loop_site != kNone;
   if (parallel) emit({.op = Op::kEnter, .dst = counter, .extra = loop_site});
   int top = here();
-  if (parallel) emit({.op = Op::kIterate, .dst = counter});
+  if (parallel) emit(Op::kIterate, counter);
   int waits = waits_;
   int around = std::exchange(lanes_, parallel && program_.loops[loop_site].is_vector ? loop_site : kNone);
   with_definition(var, counter, [&] { stmt(body); });
@@ -43,7 +41,7 @@ void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site
   // The next iteration may write what other threads still read.
   if (!parallel && together_ && (waits_ != waits || (is_ordered() && waits_for_next(body, shown_)))) wait(body);
   emit({.op = Op::kLoop, .dst = counter, .a = stop, .b = top, .extra = site(var)});
-  if (parallel) emit({.op = Op::kLeave});
+  if (parallel) emit(Op::kLeave);
   jump_here(skip);
 }
 
@@ -108,14 +106,13 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
   if (around != bound_.end()) {
     // A second loop over the same threads: each thread runs its own iteration.
     int differs = message("interpret/thread", "another loop around is bound to " + tag + " with another range", node);
-    emit({.op = Op::kCheckEqual, .a = start, .b = around->start, .extra = differs});
-    emit({.op = Op::kCheckEqual, .a = count, .b = around->count, .extra = differs});
+    require_equal(start, around->start, differs);
+    require_equal(count, around->count, differs);
     define_value(var, {around->var});
     return with_definition(var, slot_of(around->var, node), [&] { stmt(body); });
   }
   bool is_thread = axis && axis->in_team();
-  program_.loops.push_back({node, var, tag, axis, is_thread, false});
-  int loop_site = static_cast<int>(program_.loops.size()) - 1;
+  int loop_site = append(program_.loops, {node, var, tag, axis, is_thread, false});
   bound_.push_back({tag, var, start, count});
   team_ += is_thread;
   if (is_thread) {
@@ -131,7 +128,7 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
     int around = std::exchange(lanes_, kNone);
     with_definition(var, counter, [&] { stmt(body); });
     lanes_ = around;
-    emit({.op = Op::kJoin});
+    emit(Op::kJoin);
     jump_here(fork);
   }
   team_ -= is_thread;
@@ -159,8 +156,8 @@ void Compiler::for_loop(const Ref<For>& loop) {
     case ForKind::kParallel:
     case ForKind::kVectorized: {
       bool is_vector = loop->kind == ForKind::kVectorized;
-      program_.loops.push_back({loop, loop->loop_var, is_vector ? "vectorized" : "parallel", {}, false, is_vector});
-      int loop_site = static_cast<int>(program_.loops.size()) - 1;
+      int loop_site =
+          append(program_.loops, {loop, loop->loop_var, is_vector ? "vectorized" : "parallel", {}, false, is_vector});
       // concurrent iterations cannot wait for one another
       bool outer = std::exchange(together_, together_ && team_ == 0);
       iterate(loop->loop_var, index(loop->min, "start", loop), index(exact_extent(loop->extent), "extent", loop),
@@ -189,7 +186,7 @@ void Compiler::while_loop(const While& loop) {
     is_overwritten = is_ordered() && waits_behind(loop.condition, loop.body, shown_);
     if (is_overwritten) wait(loop.condition);
   });
-  size_t skip = emit({.op = Op::kJumpIfZero, .dst = condition});
+  size_t skip = emit(Op::kJumpIfZero, condition);
   under({loop.condition}, [&] {
     stmt(loop.body);
     if (is_overwritten || (is_ordered() && waits_for_next(loop.body, shown_))) wait(loop.body);
@@ -216,18 +213,11 @@ int Compiler::allocate(const NodeRef& node, const std::string& name, DataType ty
     factors.push_back(expr(extent));
     if (const_int(extent)) continue;
     // A buffer of negative extent has no elements, as a loop of negative extent has no iterations.
-    int elements = take(1);
-    emit({.op = Op::kMaxInt, .dst = elements, .a = factors.back(), .b = constant(int64_t{0})});
-    factors.back() = elements;
+    factors.back() = computed(Op::kMaxInt, factors.back(), constant(0));
   }
   factors.push_back(constant(int64_t{lanes_of(type)}));
-  program_.allocations.push_back({name, type.element(), &memory_scope(scope), site(node)});
-  int pointer = take(1);
-  emit({.op = Op::kAllocate,
-        .dst = pointer,
-        .a = product(factors),
-        .b = static_cast<int>(program_.allocations.size()) - 1});
-  return pointer;
+  const int number = append(program_.allocations, {name, type.element(), &memory_scope(scope), site(node)});
+  return computed(Op::kAllocate, product(factors), number);
 }
 
 int Compiler::allocate(const Allocate& allocation) {
@@ -247,12 +237,12 @@ int Compiler::allocate(const Ref<Buffer>& buffer) {
   return allocate(buffer, buffer->name, buffer->dtype, {last}, buffer->scope());
 }
 
-void Compiler::release(int pointer, int site) { emit({.op = Op::kFree, .dst = pointer, .b = site}); }
+void Compiler::release(int pointer, int site) { emit(Op::kFree, pointer, kNone, site); }
 
 void Compiler::assertion(const AssertStmt& assertion) {
   const StringImm* text = assertion.message.as<StringImm>();
   int number = message("interpret/assertion", "assertion failed: " + (text ? text->value : "?"), assertion.condition);
-  emit({.op = Op::kAssert, .a = expr(assertion.condition), .extra = number});
+  require(expr(assertion.condition), number);
   stmt(assertion.body);
 }
 
@@ -283,7 +273,7 @@ void Compiler::match_buffer(const MatchBufferRegion& match, const NodeRef& node)
   View from = view_of(source.buffer, node);
   std::vector<int> strides = strides_of(from);
   size_t skipped = source.region.size() - std::min(source.region.size(), target.shape.size());
-  int offset = from.offset == kNone ? constant(int64_t{0}) : from.offset;
+  int offset = from.offset == kNone ? constant(0) : from.offset;
   View view;
   view.data = from.data;
   int outside =
@@ -291,28 +281,25 @@ void Compiler::match_buffer(const MatchBufferRegion& match, const NodeRef& node)
               "the region matched by '" + target.name + "' leaves buffer '" + source.buffer->name + "'", node);
   int differs =
       message("interpret/match", "the shape of '" + target.name + "' is not that of the region it matches", node);
-  auto require_equal = [&](const Expr& declared, int actual) {
+  auto define_or_check = [&](const Expr& declared, int actual) {
     if (declared.is<Var>() && !slots_.contains(declared.get())) return define(declared, actual);
-    emit({.op = Op::kCheckEqual, .a = expr(declared), .b = actual, .extra = differs});
+    require_equal(expr(declared), actual, differs);
   };
   for (size_t d : indices_of(source.region)) {
     int min = expr(source.region[d]->min), extent = expr(source.region[d]->extent);
-    int inside = take(1), below = take(1);
-    emit({.op = Op::kLeInt, .dst = inside, .a = constant(int64_t{0}), .b = min});
-    emit({.op = Op::kLeInt, .dst = below, .a = arithmetic(Op::kAddInt, min, extent), .b = from.extents[d]});
-    emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
-    emit({.op = Op::kAssert, .a = inside, .extra = outside});
+    int below = computed(Op::kLeInt, arithmetic(Op::kAddInt, min, extent), from.extents[d]);
+    require(computed(Op::kAnd, computed(Op::kLeInt, constant(0), min), below), outside);
     offset = arithmetic(Op::kAddInt, offset, arithmetic(Op::kMulInt, min, strides[d]));
     if (d >= skipped) {
-      require_equal(target.shape[d - skipped], extent);
+      define_or_check(target.shape[d - skipped], extent);
       view.extents.push_back(extent);
       view.strides.push_back(strides[d]);
     } else {
-      emit({.op = Op::kCheckEqual, .a = extent, .b = constant(int64_t{1}), .extra = differs});
+      require_equal(extent, constant(1), differs);
     }
   }
   view.offset = offset;
-  for (size_t d : indices_of(target.strides)) require_equal(target.strides[d], view.strides[d]);
+  for (size_t d : indices_of(target.strides)) define_or_check(target.strides[d], view.strides[d]);
   if (target.elem_offset.is<Var>() && !slots_.contains(target.elem_offset.get())) define(target.elem_offset, offset);
   define(target.data, view.data);
   views_[match.buffer.get()] = std::move(view);
@@ -325,7 +312,7 @@ void Compiler::init(const Block& block) {
   for (const Ref<IterVar>& axis : block.iter_vars) {
     if (axis->iter_type != IterType::kCommReduce) continue;
     together_ = together_ && is_uniform(axis->var);
-    skips.push_back(emit({.op = Op::kJumpIfDiffer, .a = slot_of(axis->var, axis), .b = expr(axis->dom->min)}));
+    skips.push_back(emit(Op::kJumpIfDiffer, kNone, slot_of(axis->var, axis), expr(axis->dom->min)));
   }
   bool around = std::exchange(in_init_, true);
   scoped([&] { stmt(block.init); });
@@ -340,7 +327,7 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
   int lanes = std::exchange(lanes_, kNone);
   size_t skip = 0;
   bool guarded = !is_true(realize.predicate);
-  if (guarded) skip = emit({.op = Op::kJumpIfZero, .dst = expr(realize.predicate)});
+  if (guarded) skip = emit(Op::kJumpIfZero, expr(realize.predicate));
   axes(realize, node);
   std::vector<Expr> steps;
   for (const Ref<IterVar>& axis : block.iter_vars) {
@@ -441,9 +428,8 @@ void Compiler::stmt(const Stmt& s) {
     }
     case Kind::kAllocateConst: {
       const AllocateConst& allocation = *s.as<AllocateConst>();
-      program_.constants.push_back(allocation.data);
       int pointer = take(1);
-      emit({.op = Op::kAllocateConst, .dst = pointer, .a = static_cast<int>(program_.constants.size()) - 1});
+      emit(Op::kAllocateConst, pointer, append(program_.constants, allocation.data));
       with_definition(allocation.buffer_var, pointer, [&] { stmt(allocation.body); });
       break;
     }
@@ -468,9 +454,9 @@ void Compiler::stmt(const Stmt& s) {
       under({branch.condition}, [&] {
         if (is_ordered() && waits_behind(branch.condition, s, shown_)) wait(branch.condition);
       });
-      size_t skip = emit({.op = Op::kJumpIfZero, .dst = condition});
+      size_t skip = emit(Op::kJumpIfZero, condition);
       under({branch.condition}, [&] { stmt(branch.then_case); });
-      size_t done = branch.else_case.defined() ? emit({.op = Op::kJump}) : 0;
+      size_t done = branch.else_case.defined() ? emit(Op::kJump) : 0;
       jump_here(skip);
       if (!branch.else_case.defined()) break;
       under({branch.condition}, [&] { stmt(branch.else_case); });
@@ -493,7 +479,7 @@ void Compiler::stmt(const Stmt& s) {
 #define X TW_CASE_UNLESS_STMT
 #include "ir/kinds.def"
 #undef X
-      unsupported("a " + std::string(kind_name(s.kind())) + " as a statement", s);
+      unsupported("a " + kind_name(s.kind()) + " as a statement", s);
   }
   top_ = top;
 }

@@ -19,7 +19,7 @@ Ref<Module> module_of(const std::vector<Ref<Buffer>>& buffers, Stmt body, Type r
   }
   func.ret_type = std::move(ret_type);
   func.body = std::move(body);
-  return as_module(make<PrimFunc>(std::move(func)));
+  return as_module(make(std::move(func)));
 }
 
 TensorArg tensor(std::vector<float>& values) { return {values.data(), f32, {static_cast<int64_t>(values.size())}}; }

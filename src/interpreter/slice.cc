@@ -96,12 +96,8 @@ class Inventory {
         [&](const Ref<BufferStore>& store, Visitor&) { enter_store(store); },
         [&](const Ref<Evaluate>& evaluate, Visitor&) { reads_of({evaluate->value}); },
         // Nodes that name memory other than by buffers of blocks and parameters.
-        [&](const Ref<DeclBuffer>&, Visitor&) { complete_ = false; },
-        [&](const Ref<Allocate>&, Visitor&) { complete_ = false; },
-        [&](const Ref<AllocateConst>&, Visitor&) { complete_ = false; },
-        [&](const Ref<BufferRealize>&, Visitor&) { complete_ = false; },
-        [&](const Ref<AttrStmt>&, Visitor&) { complete_ = false; },
-        [&](const Ref<AssertStmt>&, Visitor&) { complete_ = false; });
+        on<DeclBuffer, Allocate, AllocateConst, BufferRealize, AttrStmt, AssertStmt>(
+            [&](const auto&, Visitor&) { complete_ = false; }));
   }
 
   void enter_loop(const Ref<For>& loop, Visitor& v) {
@@ -182,7 +178,7 @@ class Inventory {
             values_[NodeRef(let->var)] = substitute(let->value, values_);
             v(let->body);
           },
-          [&](const Ref<Call>& call, Visitor& v) {
+          [&](const Ref<Call>& call) {
             // Pointers and effects: what such a call touches is not to be seen here.
             const Effect effect = intrinsic_of(*call) == Intrinsic::kUnknown
                                       ? Effect::kUpdateState
@@ -190,7 +186,6 @@ class Inventory {
             if (effect == Effect::kUpdateState || effect == Effect::kReadState || call.dtype().is_handle()) {
               complete_ = false;
             }
-            v.descend(call);
           },
           [&](const Ref<Var>& var, Visitor&) { complete_ = complete_ && !var.dtype().is_handle(); });
     }
@@ -372,7 +367,7 @@ Stmt over_range(const Ref<For>& loop, const Interval& range, Stmt body) {
   copy.min = max(loop->min, first);
   copy.extent = max(min(loop->min + loop->extent, end) - copy.min, zero(type));
   copy.body = std::move(body);
-  return make<For>(std::move(copy), loop.span());
+  return make(std::move(copy), loop.span());
 }
 
 Ref<PrimFunc> rebuild(const Ref<PrimFunc>& func, const Inventory& inventory) {

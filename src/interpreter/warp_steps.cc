@@ -27,7 +27,7 @@ void Compiler::load_registers(const Registers& registers, int dst) {
   Ref<Buffer> view = flat_view(registers.data, registers.dtype, registers.place + registers.count);
   const Expr first = tilewright::cast(DataType::int_(32), registers.place);
   for (int r = 0; r < registers.count; ++r) {
-    emit({.op = Op::kMove, .dst = dst + r, .a = expr(tilewright::load(view, {first + r}))});
+    emit(Op::kMove, dst + r, expr(tilewright::load(view, {first + r})));
   }
 }
 
@@ -40,10 +40,14 @@ void Compiler::store_registers(const Registers& registers, int values, const Exp
   }
 }
 
+void Compiler::emit_warp(WarpSite site, int results, int given) {
+  emit({.op = Op::kWarp, .dst = results, .a = given, .extra = append(program_.warp_steps, std::move(site))});
+}
+
 int Compiler::warp_step(const Expr& e) {
   if (auto own = as_statement(e, lane())) {
     stmt(*own);
-    return constant(int64_t{0});
+    return constant(0);
   }
   WarpSite site{.site = this->site(e)};
   if (auto product = WarpProduct::of(e)) {
@@ -54,10 +58,9 @@ int Compiler::warp_step(const Expr& e) {
     load_registers(product->b, given + of_a);
     load_registers(product->sums, given + of_a + of_b);
     site.product = *product;
-    program_.warp_steps.push_back(std::move(site));
-    emit({.op = Op::kWarp, .dst = results, .a = given, .extra = static_cast<int>(program_.warp_steps.size()) - 1});
+    emit_warp(std::move(site), results, given);
     store_registers(product->sums, results, e);
-    return constant(int64_t{0});
+    return constant(0);
   }
   auto load = WarpLoad::of(e);
   if (!load) return unsupported("an instruction of warps of this shape or type", e);
@@ -70,13 +73,12 @@ int Compiler::warp_step(const Expr& e) {
   for (int i = 0; i < elements; ++i) {
     Expr value = tilewright::load(row, {start + i});
     if (!is_true(has_row)) value = tilewright::if_then_else(has_row, value, zero(load->to.dtype));
-    emit({.op = Op::kMove, .dst = given + i, .a = expr(value)});
+    emit(Op::kMove, given + i, expr(value));
   }
   site.load = *load;
-  program_.warp_steps.push_back(std::move(site));
-  emit({.op = Op::kWarp, .dst = results, .a = given, .extra = static_cast<int>(program_.warp_steps.size()) - 1});
+  emit_warp(std::move(site), results, given);
   store_registers(load->to, results, e);
-  return constant(int64_t{0});
+  return constant(0);
 }
 
 int Compiler::lane_exchange(const Expr& e) {
@@ -85,12 +87,11 @@ int Compiler::lane_exchange(const Expr& e) {
   if (intrinsic_of(*e.as<Call>()) != Intrinsic::k_tvm_warp_activemask) {
     site.shuffle = WarpShuffle::of(e);
     if (!site.shuffle) return unsupported("a shuffle of vectors, or of a width that is not a power of two up to 32", e);
-    emit({.op = Op::kMove, .dst = given, .a = expr(site.shuffle->value)});
-    emit({.op = Op::kMove, .dst = given + 1, .a = expr(site.shuffle->lane)});
-    emit({.op = Op::kMove, .dst = given + 2, .a = expr(site.shuffle->mask)});
+    emit(Op::kMove, given, expr(site.shuffle->value));
+    emit(Op::kMove, given + 1, expr(site.shuffle->lane));
+    emit(Op::kMove, given + 2, expr(site.shuffle->mask));
   }
-  program_.warp_steps.push_back(std::move(site));
-  emit({.op = Op::kWarp, .dst = result, .a = given, .extra = static_cast<int>(program_.warp_steps.size()) - 1});
+  emit_warp(std::move(site), result, given);
   return result;
 }
 

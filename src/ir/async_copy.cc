@@ -11,17 +11,12 @@ std::optional<AsyncCopy> AsyncCopy::of(const Expr& value) {
   for (const NodeRef& argument : call->args) {
     if (argument.sort() != Sort::kExpr) return {};
   }
-  auto bytes = const_int(Expr(call->args[4]));
+  auto bytes = const_int(call->arg(4));
   if (!call->args[0].is<Var>() || !call->args[2].is<Var>() || !bytes || !call->dtype.is_scalar()) return {};
   if (*bytes <= 0 || call->dtype.bytes() <= 0 || *bytes % call->dtype.bytes() != 0) return {};
-  AsyncCopy copy{call->args[0].cast<Var>(),
-                 call->args[2].cast<Var>(),
-                 call->dtype,
-                 Expr(call->args[1]),
-                 Expr(call->args[3]),
-                 *bytes,
-                 {}};
-  if (call->args.size() == 6) copy.condition = Expr(call->args[5]);
+  AsyncCopy copy{
+      call->args[0].cast<Var>(), call->args[2].cast<Var>(), call->dtype, call->arg(1), call->arg(3), *bytes, {}};
+  if (call->args.size() == 6) copy.condition = call->arg(5);
   return copy;
 }
 
@@ -39,7 +34,7 @@ Stmt AsyncCopy::as_loop() const {
   Expr value = load(source, {from_index});
   if (condition.defined()) {
     const bool holds = condition.dtype().is_bool();
-    value = if_then_else(holds ? condition : ne(condition, zero(condition.dtype())), value, zero(dtype));
+    value = if_then_else(holds ? condition : ne(condition, 0), value, zero(dtype));
   }
   Stmt body = loop(i, i32(elements()), store(target, value, {to_index}));
   return make<DeclBuffer>({source, make<DeclBuffer>({target, std::move(body)})});
@@ -54,7 +49,7 @@ std::optional<int64_t> running_behind(const Expr& value) {
   if (!is_wait_for_copies(value)) return std::nullopt;
   const Call& wait = *value.as<Call>();
   if (wait.args.size() != 1 || wait.args[0].sort() != Sort::kExpr) return std::nullopt;
-  const auto running = const_int(Expr(wait.args[0]));
+  const auto running = const_int(wait.arg(0));
   return running && *running >= 0 ? running : std::nullopt;
 }
 

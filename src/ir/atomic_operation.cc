@@ -64,7 +64,7 @@ std::optional<AtomicOperation> AtomicOperation::of(const Expr& e) {
   const Call* call = e.as<Call>();
   if (!call || !is_atomic(intrinsic_of(*call)) || fault_of(*call)) return {};
   const BufferLoad* element = element_behind(*call);
-  return AtomicOperation{intrinsic_of(*call), call->args[0], element->buffer, element->indices, Expr(call->args[1])};
+  return AtomicOperation{intrinsic_of(*call), call->args[0], element->buffer, element->indices, call->arg(1)};
 }
 
 std::optional<AtomicOperation> AtomicOperation::of(const BufferStore& store) {
@@ -109,14 +109,13 @@ Status verify_atomics(const NodeRef& root) {
         value_of(store->value, v);
         v(store->predicate);
       },
-      [&](const Ref<Call>& call, Visitor& v) {
+      [&](const Ref<Call>& call) {
         const Intrinsic intrinsic = intrinsic_of(*call);
         if (is_atomic(intrinsic) && !failure) {
           const std::string name(intrinsic_row(intrinsic).name);
           failure = refuse_at(call, "verify/atomic-value", "T." + name + " is a part of an expression",
                               "keep its result in a variable first: before = T." + name + "(...)");
         }
-        v.descend(call);
       });
   if (failure) return std::move(*failure);
   return Ok{};

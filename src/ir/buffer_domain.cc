@@ -50,7 +50,7 @@ void append(Annotations& annotations, std::string_view key, std::vector<NodeRef>
   List all;
   if (known.defined() && known.is<List>()) all = *known.as<List>();
   all.items.push_back(make<List>({std::move(fields)}));
-  annotations.set(std::string(key), make<List>(std::move(all)));
+  annotations.set(std::string(key), make(std::move(all)));
 }
 
 /// The first statement that writes the buffer, or null.

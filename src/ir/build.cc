@@ -143,7 +143,7 @@ Ref<Buffer> decl_buffer(std::vector<Expr> shape, DataType dtype, std::string nam
   buffer.elem_offset = zero(shape.empty() ? DataType::int_(32) : shape[0].dtype());
   buffer.shape = std::move(shape);
   buffer.name = std::move(name);
-  return make<Buffer>(std::move(buffer));
+  return make(std::move(buffer));
 }
 Ref<Range> range(Expr min, Expr extent) {
   promote(min, extent);
@@ -265,6 +265,12 @@ Expr lt(Expr a, Expr b) { return build<LT>(std::move(a), std::move(b)); }
 Expr le(Expr a, Expr b) { return build<LE>(std::move(a), std::move(b)); }
 Expr gt(Expr a, Expr b) { return build<GT>(std::move(a), std::move(b)); }
 Expr ge(Expr a, Expr b) { return build<GE>(std::move(a), std::move(b)); }
+Expr eq(Expr a, int64_t b) { return eq(a, constant(a.dtype(), b)); }
+Expr ne(Expr a, int64_t b) { return ne(a, constant(a.dtype(), b)); }
+Expr lt(Expr a, int64_t b) { return lt(a, constant(a.dtype(), b)); }
+Expr le(Expr a, int64_t b) { return le(a, constant(a.dtype(), b)); }
+Expr gt(Expr a, int64_t b) { return gt(a, constant(a.dtype(), b)); }
+Expr ge(Expr a, int64_t b) { return ge(a, constant(a.dtype(), b)); }
 Expr logical_and(Expr a, Expr b) { return build_logic<And>(std::move(a), std::move(b)); }
 Expr logical_or(Expr a, Expr b) { return build_logic<Or>(std::move(a), std::move(b)); }
 Expr logical_not(Expr a) {
@@ -299,45 +305,26 @@ Expr broadcast(Expr value, int lanes) {
   return make<Broadcast>({std::move(value), i32(lanes)});
 }
 
-Expr binary(Kind kind, Expr a, Expr b) {
+Expr make_binary(Kind kind, Expr a, Expr b, SpanId span) {
   switch (kind) {
-    case Kind::kAdd:
-      return std::move(a) + std::move(b);
-    case Kind::kSub:
-      return std::move(a) - std::move(b);
-    case Kind::kMul:
-      return std::move(a) * std::move(b);
-    case Kind::kDiv:
-      return truncdiv(std::move(a), std::move(b));
-    case Kind::kMod:
-      return truncmod(std::move(a), std::move(b));
-    case Kind::kFloorDiv:
-      return floordiv(std::move(a), std::move(b));
-    case Kind::kFloorMod:
-      return floormod(std::move(a), std::move(b));
-    case Kind::kMin:
-      return min(std::move(a), std::move(b));
-    case Kind::kMax:
-      return max(std::move(a), std::move(b));
-    case Kind::kEQ:
-      return eq(std::move(a), std::move(b));
-    case Kind::kNE:
-      return ne(std::move(a), std::move(b));
-    case Kind::kLT:
-      return lt(std::move(a), std::move(b));
-    case Kind::kLE:
-      return le(std::move(a), std::move(b));
-    case Kind::kGT:
-      return gt(std::move(a), std::move(b));
-    case Kind::kGE:
-      return ge(std::move(a), std::move(b));
-    case Kind::kAnd:
-      return logical_and(std::move(a), std::move(b));
-    case Kind::kOr:
-      return logical_or(std::move(a), std::move(b));
+#define TW_CASE(Name) \
+  case Kind::k##Name: \
+    return make<Name>({std::move(a), std::move(b)}, span);
+    TW_BINARY_KINDS(TW_CASE)
+#undef TW_CASE
     default:
-      TW_CHECK(false, std::string(kind_name(kind)) + " is not a binary operator");
+      TW_CHECK(false, kind_name(kind));
   }
+}
+Expr binary(Kind kind, Expr a, Expr b) {
+  using Operator = Expr (*)(Expr, Expr);
+  constexpr Operator kOperators[] = {
+      operator+, operator-, operator*, truncdiv, truncmod, floordiv, floormod,    min,        max,
+      eq,        ne,        lt,        le,       gt,       ge,       logical_and, logical_or,
+  };
+  static_assert(std::size(kOperators) == static_cast<size_t>(Kind::kOr) - static_cast<size_t>(Kind::kAdd) + 1);
+  TW_CHECK(kind >= Kind::kAdd && kind <= Kind::kOr, kind_name(kind) + " is not a binary operator");
+  return kOperators[static_cast<size_t>(kind) - static_cast<size_t>(Kind::kAdd)](std::move(a), std::move(b));
 }
 
 namespace {
@@ -402,6 +389,9 @@ Stmt seq(std::vector<Stmt> stmts) {
   if (stmts.size() == 1) return stmts[0];
   return make<SeqStmt>({std::move(stmts)});
 }
+Ref<BlockRealize> realized(Ref<Block> block, SpanId span) {
+  return make<BlockRealize>({{}, bool_imm(true), std::move(block)}, span);
+}
 Stmt nop() { return make<Evaluate>({i32(0)}); }
 bool is_nop(const Stmt& s) {
   const Evaluate* e = s.as<Evaluate>();
@@ -416,18 +406,18 @@ Ref<Module> as_module(const Ref<PrimFunc>& func) {
   const StringImm* name = symbol.as<StringImm>();
   Module module;
   module.functions.emplace_back(name ? name->value : "main", func);
-  return make<Module>(std::move(module));
+  return make(std::move(module));
 }
 Ref<Module> with_function(const Ref<Module>& module, const std::string& name, const Func& func) {
   Module copy = *module;
   for (auto& [key, old] : copy.functions) {
     if (key == name) {
       old = func;
-      return make<Module>(std::move(copy), module.span());
+      return make(std::move(copy), module.span());
     }
   }
   copy.functions.emplace_back(name, func);
-  return make<Module>(std::move(copy), module.span());
+  return make(std::move(copy), module.span());
 }
 
 }  // namespace tilewright

@@ -80,6 +80,12 @@ Expr lt(Expr a, Expr b);
 Expr le(Expr a, Expr b);
 Expr gt(Expr a, Expr b);
 Expr ge(Expr a, Expr b);
+Expr eq(Expr a, int64_t b);
+Expr ne(Expr a, int64_t b);
+Expr lt(Expr a, int64_t b);
+Expr le(Expr a, int64_t b);
+Expr gt(Expr a, int64_t b);
+Expr ge(Expr a, int64_t b);
 Expr logical_and(Expr a, Expr b);
 Expr logical_or(Expr a, Expr b);
 Expr logical_not(Expr a);
@@ -89,6 +95,8 @@ Expr ramp(Expr base, Expr stride, int lanes);
 Expr broadcast(Expr value, int lanes);
 /// Applies the operator of a kind from Add to Or, with promotion and folding.
 Expr binary(Kind kind, Expr a, Expr b);
+/// The node of such a kind itself, not folded: an operation that is never executed may be one that folding refuses.
+Expr make_binary(Kind kind, Expr a, Expr b, SpanId span = 0);
 
 /// An intrinsic whose type follows from its arguments (Typing other than kExplicit).
 Expr call(Intrinsic intrinsic, std::vector<Expr> args);
@@ -105,6 +113,8 @@ Stmt store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices);
 Stmt seq(std::vector<Stmt> stmts);
 Stmt nop();
 bool is_nop(const Stmt& s);
+/// The place where a block without axes runs.
+Ref<BlockRealize> realized(Ref<Block> block, SpanId span = 0);
 Stmt loop(Ref<Var> v, Expr extent, Stmt body, ForKind kind = ForKind::kSerial);
 /// Returns a module with this function only, named "main" or by its global symbol.
 Ref<Module> as_module(const Ref<PrimFunc>& func);

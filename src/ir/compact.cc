@@ -140,7 +140,7 @@ class CompactReader {
     for_each_field(data, [&](std::string_view, auto& field) {
       if constexpr (!is_skipped<decltype(field)>) self.value(field);
     });
-    return make<T>(std::move(data));
+    return make(std::move(data));
   }
 
   std::string_view take(uint64_t count) {

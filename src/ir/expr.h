@@ -144,6 +144,8 @@ struct Call {
   DataType dtype;
   Expr op;                    ///< Op or GlobalVar
   std::vector<NodeRef> args;  ///< expressions, and for some intrinsics BufferRegion
+  /// An argument that is an expression.
+  const Expr& arg(size_t i) const { return static_cast<const Expr&>(args[i]); }
   using Members = Fields<&Call::dtype, &Call::op, &Call::args>;
 };
 struct Shuffle {

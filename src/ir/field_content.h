@@ -26,7 +26,7 @@ E enumerator(int64_t number) {
 }
 
 [[noreturn]] inline void mismatch(std::string_view wanted, const NodeRef& node) {
-  throw BadContent{"expected " + std::string(wanted) + ", found " + std::string(kind_name(node.kind()))};
+  throw BadContent{"expected " + std::string(wanted) + ", found " + kind_name(node.kind())};
 }
 template <class T>
 void check_sort(const Ref<T>&, const NodeRef& node) {

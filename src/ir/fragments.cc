@@ -17,7 +17,7 @@ Ref<Buffer> flat_view(const Ref<Var>& data, DataType dtype, const Expr& extent) 
   buffer.dtype = dtype;
   buffer.shape = {extent};
   buffer.name = data->name_hint;
-  return make<Buffer>(std::move(buffer));
+  return make(std::move(buffer));
 }
 
 bool is_fragment_scope(const std::string& scope) { return scope.starts_with("wmma."); }
@@ -59,9 +59,9 @@ Fragments::Fragments(const Stmt& body) {
     const PrimType* element = pointer ? pointer->element_type.as<PrimType>() : nullptr;
     if (!element) return;
     FragmentShape shape;
-    shape.m = const_int(Expr(call->args[1])).value_or(0);
-    shape.n = const_int(Expr(call->args[2])).value_or(0);
-    shape.k = const_int(Expr(call->args[3])).value_or(0);
+    shape.m = const_int(call->arg(1)).value_or(0);
+    shape.n = const_int(call->arg(2)).value_or(0);
+    shape.k = const_int(call->arg(3)).value_or(0);
     shape.dtype = element->dtype;
     const std::string& scope = scope_of(data);
     shape.operand = scope.ends_with("_a") ? 'a' : scope.ends_with("_b") ? 'b' : 'c';
@@ -86,7 +86,7 @@ std::optional<FragmentShape> Fragments::shape_of(const NodeRef& data) const {
 std::optional<FragmentMemory> Fragments::memory_of(const NodeRef& pointer) {
   if (const Call* call = pointer.as<Call>(); call && intrinsic_of(*call) == Intrinsic::k_tvm_access_ptr) {
     if (call->args.size() < 3 || !call->args[1].as<Var>()) return {};
-    return FragmentMemory{call->args[1].borrow<Var>(), Expr(call->args[0]).dtype(), Expr(call->args[2])};
+    return FragmentMemory{call->args[1].borrow<Var>(), call->arg(0).dtype(), call->arg(2)};
   }
   return {};
 }
@@ -125,13 +125,13 @@ std::optional<Stmt> Fragments::as_loops(const Call& step, const Expr& stores) co
   Ref<Buffer> fragment = flat_view(data, shape->dtype, all(*shape, index));
   const std::vector<Expr> place = {at(*shape, index, i, j)};
   if (intrinsic == Intrinsic::k_tvm_fill_fragment) {
-    return declared(fragment, nest(store(fragment, Expr(step.args[5]), place)));
+    return declared(fragment, nest(store(fragment, step.arg(5), place)));
   }
   auto memory = step.args.size() == 8 ? memory_of(step.args[5]) : std::nullopt;
   if (!memory) return {};
   const StringImm* layout = step.args[7].as<StringImm>();
   const bool is_col_major = layout && layout->value == "col_major";
-  const Expr stride = cast(DataType::int_(32), Expr(step.args[6])), offset = cast(DataType::int_(32), memory->offset);
+  const Expr stride = cast(DataType::int_(32), step.arg(6)), offset = cast(DataType::int_(32), memory->offset);
   const int64_t lines = is_col_major ? shape->columns() : shape->rows();
   const int64_t length = is_col_major ? shape->rows() : shape->columns();
   Ref<Buffer> elements = flat_view(memory->data, memory->dtype, offset + stride * i32(lines - 1) + i32(length));

@@ -31,7 +31,7 @@ Ref<PrimFunc> add_func(int extent, double value, const std::string& name = "i") 
   Ref<Var> handle = make<Var>({"a", make<PointerType>({make<PrimType>({DataType::void_()}), ""}), false});
   PrimFunc func{{handle}, {{handle, a}}, make<TupleType>({{}}), {}, add_loop(a, extent, value, name)};
   func.attrs.set("global_symbol", string_imm("main"));
-  return make<PrimFunc>(std::move(func));
+  return make(std::move(func));
 }
 
 TEST(Make, DerivesTypesAndDepth) {
@@ -76,7 +76,7 @@ TEST(Make, RefusesWhatDoesNotFit) {
   EXPECT_EQ(code_of([&] { make<For>(thread); }), "ir/thread-binding");
   Ref<Block> block = make<Block>(
       {{make<IterVar>({range_of(i32(4)), x, IterType::kDataPar, ""})}, {}, {}, "B", {}, {}, {}, {}, nop(), {}});
-  EXPECT_EQ(code_of([&] { make<BlockRealize>({{}, bool_imm(true), block}); }), "ir/missing-binding");
+  EXPECT_EQ(code_of([&] { realized(block); }), "ir/missing-binding");
 }
 
 TEST(Make, RefusesTreesThatAreTooDeep) {
@@ -131,6 +131,35 @@ TEST(Traverse, FindsNodesByKindAndPredicate) {
   };
   EXPECT_TRUE(has_extent(4));
   EXPECT_FALSE(has_extent(5));
+}
+
+TEST(Traverse, OneFunctionIsForNodesOfSeveralKinds) {
+  Ref<Var> x = var("x"), y = var("y");
+  Expr e = make<Mul>({make<Add>({x, y}), make<Sub>({x, make<Min>({x, y})})});
+  std::vector<Kind> seen;
+  auto note = [&](const auto& node) { seen.push_back(node.kind()); };
+  visit(e, on<Add, Sub, Min>(note));  // operands are visited behind their operator
+  EXPECT_EQ(seen, (std::vector<Kind>{Kind::kAdd, Kind::kSub, Kind::kMin}));
+  seen.clear();
+  visit(e, on<Add, Sub>([&](const auto& node, Visitor&) { note(node); }), on<Min, Max>(note));
+  EXPECT_EQ(seen, (std::vector<Kind>{Kind::kAdd, Kind::kSub}));  // the minimum is inside of the difference
+  auto left = [](const auto& node, Rewriter& r) -> Expr { return r(node->a); };
+  EXPECT_EQ(rewrite(e, on<Add, Sub, Mul>(left)), x);
+  auto has_right = [&](const Expr& b) {
+    return any_node(e, on<Min, Add>([&](const auto& node) { return node->b == b; }));
+  };
+  EXPECT_TRUE(has_right(y));
+  EXPECT_FALSE(has_right(x));
+}
+
+TEST(Build, OperatorsByKind) {
+  Ref<Var> x = var("x");
+  EXPECT_TRUE(is_const_int(binary(Kind::kFloorMod, i32(-7), i32(4)), 1));
+  EXPECT_TRUE(is_false(binary(Kind::kOr, bool_imm(false), bool_imm(false))));
+  EXPECT_TRUE(is_true(ge(i32(3), 3)));
+  EXPECT_TRUE(is_false(lt(i64(3), 3)));
+  EXPECT_TRUE(structural_equal(ne(x, 0), make<NE>({x, i32(0)})));
+  EXPECT_TRUE(structural_equal(make_binary(Kind::kFloorDiv, x, i32(0)), make<FloorDiv>({x, i32(0)})));
 }
 
 TEST(Make, NodesWithOneOtherField) {

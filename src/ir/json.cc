@@ -125,7 +125,7 @@ class JsonReader {
       if (!bytes.ok()) throw BadContent{bytes.error().message};
       data.bytes = std::move(*bytes);
     }
-    return make<T>(std::move(data));
+    return make(std::move(data));
   }
   NodeRef child(const Json& index) {
     if (!index.is_number_unsigned()) throw BadContent{"expected the number of a node, found " + index.dump()};

@@ -10,6 +10,8 @@
 //   }
 #pragma once
 
+#define TW_CASE_OF(name) case Kind::k##name:
+
 #define TW_CASE_UNLESS_EXPR(name, sort, ...) TW_UNLESS_EXPR_##sort(name)
 #define TW_UNLESS_EXPR_Expr(name)
 #define TW_UNLESS_EXPR_Stmt(name) case Kind::k##name:

@@ -6,9 +6,7 @@ namespace tilewright {
 
 std::unordered_set<NodeRef> let_variables(const NodeRef& root) {
   std::unordered_set<NodeRef> variables;
-  visit(
-      root, [&](const Ref<LetStmt>& let) { variables.insert(let->var); },
-      [&](const Ref<Let>& let) { variables.insert(let->var); });
+  visit(root, on<LetStmt, Let>([&](const auto& let) { variables.insert(let->var); }));
   return variables;
 }
 

@@ -194,7 +194,7 @@ Expr convert_parts(const Expr& e, F&& convert) {
   if (const Broadcast* v = e.as<Broadcast>()) return make<Broadcast>({convert(v->value), v->lanes}, e.span());
   if (const Call* v = e.as<Call>()) {
     const bool is_bits = v->args.size() == 2;
-    Expr yes = convert(Expr(v->args[is_bits ? 0 : 1])), no = convert(Expr(v->args[is_bits ? 1 : 2]));
+    Expr yes = convert(v->arg(is_bits ? 0 : 1)), no = convert(v->arg(is_bits ? 1 : 2));
     DataType type = yes.dtype();
     if (is_bits) return make<Call>({type, v->op, {std::move(yes), std::move(no)}}, e.span());
     return make<Call>({type, v->op, {v->args[0], std::move(yes), std::move(no)}}, e.span());

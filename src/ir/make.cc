@@ -27,8 +27,7 @@ namespace {
 
 [[noreturn, gnu::cold]] void refuse_kind(std::string_view kind, std::string_view field, const NodeRef& operand) {
   refuse("ir/not-an-expression",
-         std::string(kind) + " takes an expression as '" + std::string(field) + "', not a " +
-             std::string(kind_name(operand.kind())),
+         std::string(kind) + " takes an expression as '" + std::string(field) + "', not a " + kind_name(operand.kind()),
          operand.is<Buffer>() || operand.is<BufferRegion>() ? "index it: A[i]" : "an expression has one value");
 }
 
@@ -73,7 +72,7 @@ template <class T>
 void need_equal_types(const T& node) {
   if (node.a.dtype() != node.b.dtype()) {
     refuse("ir/dtype-mismatch",
-           std::string(kind_name(KindOf<T>::kind)) + " of " + node.a.dtype().str() + " and " + node.b.dtype().str(),
+           kind_name(KindOf<T>::kind) + " of " + node.a.dtype().str() + " and " + node.b.dtype().str(),
            "cast one side, for instance with T.Cast or .astype");
   }
 }
@@ -166,12 +165,40 @@ DataType pointer_type_dtype(const Type& type) {
   return type.is<PointerType>() ? DataType::handle() : DataType::void_();
 }
 
-// ---- one check per kind: returns the dtype of expressions, void for the rest. `data` may be normalized.
+// ---- one check per kind: returns the dtype of an expression. `data` may be normalized.
 
 template <class T>
-DataType check(T& data) {
+DataType check_operator(const T& v) {
+  constexpr Kind kind = KindOf<T>::kind;
+  if (kind == Kind::kAnd || kind == Kind::kOr) {
+    need_bool(v.a, "an operand of a logical operator");
+    need_bool(v.b, "an operand of a logical operator");
+  }
+  need_equal_types(v);
+  DataType type = v.a.dtype();
+  if (kind >= Kind::kEQ && kind <= Kind::kGE) {
+    DataType compared = DataType::bool_(type.lanes);
+    compared.scalable = type.scalable;
+    return compared;
+  }
+  if (type.is_handle())
+    refuse("ir/handle-arithmetic", kind_name(kind) + " of handles", "pointers are passed on, or made by T.address_of");
+  if (kind == Kind::kMod && !type.is_integral())
+    refuse("ir/integer-only", kind_name(kind) + " of " + type.str(), "use T.floor of a division");
+  return type;
+}
+
+template <class T>
+using Checked = std::conditional_t<std::is_same_v<typename KindOf<T>::SortHandle, Expr>, DataType, void>;
+
+template <class T>
+Checked<T> check(T& data) {
   need_operands(data);
-  return DataType::void_();
+  if constexpr (requires { data.a != data.b; }) {
+    return check_operator(data);
+  } else {
+    return Checked<T>();
+  }
 }
 
 template <>
@@ -208,14 +235,6 @@ DataType check(StringImm&) {
   return DataType::handle();
 }
 template <>
-DataType check(Op&) {
-  return DataType::void_();
-}
-template <>
-DataType check(GlobalVar&) {
-  return DataType::void_();
-}
-template <>
 DataType check(Cast& v) {
   need_operands(v);
   if (v.dtype.lanes != v.value.dtype().lanes || v.dtype.scalable != v.value.dtype().scalable) {
@@ -229,69 +248,6 @@ DataType check(Cast& v) {
   return v.dtype;
 }
 
-template <class T>
-DataType check_arithmetic(T& v) {
-  need_operands(v);
-  need_equal_types(v);
-  if (v.a.dtype().is_handle())
-    refuse("ir/handle-arithmetic", std::string(kind_name(KindOf<T>::kind)) + " of handles",
-           "pointers are passed on, or made by T.address_of");
-  return v.a.dtype();
-}
-template <class T>
-DataType check_compare(T& v) {
-  need_operands(v);
-  need_equal_types(v);
-  DataType type = DataType::bool_(v.a.dtype().lanes);
-  type.scalable = v.a.dtype().scalable;
-  return type;
-}
-template <class T>
-DataType check_integer(T& v) {
-  DataType type = check_arithmetic(v);
-  if (!type.is_integral()) {
-    refuse("ir/integer-only", std::string(kind_name(KindOf<T>::kind)) + " of " + type.str(),
-           "use T.floor of a division");
-  }
-  return type;
-}
-#define TW_CHECK_AS(Name, function) \
-  template <>                       \
-  DataType check(Name& v) {         \
-    return function(v);             \
-  }
-TW_CHECK_AS(Add, check_arithmetic)
-TW_CHECK_AS(Sub, check_arithmetic)
-TW_CHECK_AS(Mul, check_arithmetic)
-TW_CHECK_AS(Div, check_arithmetic)
-TW_CHECK_AS(Mod, check_integer)
-TW_CHECK_AS(FloorDiv, check_arithmetic)
-TW_CHECK_AS(FloorMod, check_arithmetic)
-TW_CHECK_AS(Min, check_arithmetic)
-TW_CHECK_AS(Max, check_arithmetic)
-TW_CHECK_AS(EQ, check_compare)
-TW_CHECK_AS(NE, check_compare)
-TW_CHECK_AS(LT, check_compare)
-TW_CHECK_AS(LE, check_compare)
-TW_CHECK_AS(GT, check_compare)
-TW_CHECK_AS(GE, check_compare)
-#undef TW_CHECK_AS
-template <class T>
-DataType check_logic(T& v) {
-  need_operands(v);
-  need_bool(v.a, "an operand of a logical operator");
-  need_bool(v.b, "an operand of a logical operator");
-  need_equal_types(v);
-  return v.a.dtype();
-}
-template <>
-DataType check(And& v) {
-  return check_logic(v);
-}
-template <>
-DataType check(Or& v) {
-  return check_logic(v);
-}
 template <>
 DataType check(Not& v) {
   need_operands(v);
@@ -317,7 +273,7 @@ DataType check(BufferLoad& v) {
   return access_type(v.buffer, v.indices, v.predicate);
 }
 template <>
-DataType check(BufferStore& v) {
+void check(BufferStore& v) {
   need_operands<&BufferStore::predicate>(v);
   DataType type = access_type(v.buffer, v.indices, v.predicate);
   if (type != v.value.dtype()) {
@@ -326,7 +282,6 @@ DataType check(BufferStore& v) {
                type.str(),
            "cast the value, for instance with T.Cast");
   }
-  return DataType::void_();
 }
 template <>
 DataType check(Ramp& v) {
@@ -342,23 +297,23 @@ DataType check(Broadcast& v) {
   need_operands(v);
   return vector_of(v.value.dtype(), v.lanes, "Broadcast");
 }
-template <>
-DataType check(Let& v) {
+template <class T>
+void check_let(const T& v) {
   need_operands(v);
   if (v.var.dtype() != v.value.dtype()) {
-    refuse("ir/dtype-mismatch", "Let binds " + v.value.dtype().str() + " to a variable of " + v.var.dtype().str(),
+    refuse("ir/dtype-mismatch",
+           kind_name(KindOf<T>::kind) + " binds " + v.value.dtype().str() + " to a variable of " + v.var.dtype().str(),
            "cast the value to the type of the variable");
   }
+}
+template <>
+DataType check(Let& v) {
+  check_let(v);
   return v.body.dtype();
 }
 template <>
-DataType check(LetStmt& v) {
-  need_operands(v);
-  if (v.var.dtype() != v.value.dtype()) {
-    refuse("ir/dtype-mismatch", "LetStmt binds " + v.value.dtype().str() + " to a variable of " + v.var.dtype().str(),
-           "cast the value to the type of the variable");
-  }
-  return DataType::void_();
+void check(LetStmt& v) {
+  check_let(v);
 }
 template <>
 DataType check(Call& v) {
@@ -404,22 +359,20 @@ DataType check(CommReducer& v) {
   return DataType::void_();
 }
 template <>
-DataType check(Range& v) {
+void check(Range& v) {
   need_operands(v);
   if (v.min.dtype() != v.extent.dtype() || !v.min.dtype().is_integral()) {
     refuse("ir/dtype-mismatch", "a range from " + v.min.dtype().str() + " with an extent of " + v.extent.dtype().str(),
            "start and extent have one type: T.int64(0), T.int64(8)");
   }
   v.extent = size_text(v.extent);
-  return DataType::void_();
 }
 template <>
-DataType check(IterVar& v) {
+void check(IterVar& v) {
   need_operands<&IterVar::dom>(v);
-  return DataType::void_();
 }
 template <>
-DataType check(Buffer& v) {
+void check(Buffer& v) {
   need_operands<&Buffer::elem_offset, &Buffer::default_value>(v);
   if (v.default_value.defined() && v.default_value.dtype() != v.dtype) {
     refuse(
@@ -458,11 +411,10 @@ DataType check(Buffer& v) {
     refuse("ir/alignment", "the offset of buffer '" + v.name + "' is a multiple of " + std::to_string(v.offset_factor),
            "the factor is at least 1");
   }
-  return DataType::void_();
 }
 /// Memory of `dtype`, and how much of it.
 template <class T>
-DataType check_allocation(T& v) {
+void check_allocation(T& v) {
   need_operands(v);
   const std::string& name = v.buffer_var->name_hint;
   if (!v.buffer_var->type_annotation.template is<PointerType>()) {
@@ -479,20 +431,18 @@ DataType check_allocation(T& v) {
              "extents are integers");
     }
   }
-  return DataType::void_();
 }
 template <>
-DataType check(Allocate& v) {
+void check(Allocate& v) {
   check_allocation(v);
   need_one_bool(v.condition, "the condition of an allocation");
-  return DataType::void_();
 }
 template <>
-DataType check(AllocateConst& v) {
-  return check_allocation(v);
+void check(AllocateConst& v) {
+  check_allocation(v);
 }
 template <>
-DataType check(TensorData& v) {
+void check(TensorData& v) {
   int64_t bytes = int64_t{v.dtype.bytes()} * v.dtype.lanes;
   for (int64_t extent : v.shape) {
     if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) bytes = -1;
@@ -504,41 +454,35 @@ DataType check(TensorData& v) {
                (bytes < 0 ? std::string("another number") : std::to_string(bytes)),
            "the array holds one element for each place of the shape");
   }
-  return DataType::void_();
 }
 template <>
-DataType check(IndexMap& v) {
+void check(IndexMap& v) {
   need_operands<&IndexMap::inverse_index_map>(v);
   if (v.inverse_index_map.defined() && !v.inverse_index_map.is<IndexMap>()) {
     refuse("ir/missing-operand", "the inverse of an index map is not an index map");
   }
-  return DataType::void_();
 }
 template <>
-DataType check(AttrStmt& v) {
+void check(AttrStmt& v) {
   need_operands<&AttrStmt::node>(v);
-  return DataType::void_();
 }
 template <>
-DataType check(AssertStmt& v) {
+void check(AssertStmt& v) {
   need_operands(v);
   need_one_bool(v.condition, "the condition of an assertion");
-  return DataType::void_();
 }
 template <>
-DataType check(IfThenElse& v) {
+void check(IfThenElse& v) {
   need_operands<&IfThenElse::else_case>(v);
   need_one_bool(v.condition, "the condition of 'if'");
-  return DataType::void_();
 }
 template <>
-DataType check(While& v) {
+void check(While& v) {
   need_operands(v);
   need_one_bool(v.condition, "the condition of 'while'");
-  return DataType::void_();
 }
 template <>
-DataType check(For& v) {
+void check(For& v) {
   need_operands<&For::thread_binding>(v);
   if (v.loop_var.dtype() != v.min.dtype() || v.min.dtype() != v.extent.dtype()) {
     refuse("ir/dtype-mismatch",
@@ -551,10 +495,9 @@ DataType check(For& v) {
            "T.thread_binding(extent, thread=\"threadIdx.x\") makes such a loop");
   }
   v.extent = size_text(v.extent);
-  return DataType::void_();
 }
 template <>
-DataType check(SeqStmt& v) {
+void check(SeqStmt& v) {
   need_operands(v);
   bool nested = any_of(v.seq, [](const Stmt& s) { return s.is<SeqStmt>(); });
   if (nested) {
@@ -568,17 +511,15 @@ DataType check(SeqStmt& v) {
     }
     v.seq = std::move(flat);
   }
-  return DataType::void_();
 }
 template <>
-DataType check(Block& v) {
+void check(Block& v) {
   need_operands<&Block::init>(v);
   static std::atomic<uint64_t> next{1};
   if (v.id.value == 0) v.id.value = next.fetch_add(1);
-  return DataType::void_();
 }
 template <>
-DataType check(BlockRealize& v) {
+void check(BlockRealize& v) {
   need_operands(v);
   need_one_bool(v.predicate, "the predicate of a block");
   if (v.iter_values.size() != v.block->iter_vars.size()) {
@@ -587,10 +528,9 @@ DataType check(BlockRealize& v) {
                std::to_string(v.iter_values.size()) + " bindings",
            "bind every axis, for instance with T.axis.remap");
   }
-  return DataType::void_();
 }
 template <>
-DataType check(Axis& v) {
+void check(Axis& v) {
   need_operands<&Axis::parent, &Axis::nnz_cols, &Axis::indptr, &Axis::indices, &Axis::attached>(v);
   const std::string axis = "axis '" + v.name + "'";
   if (v.is_variable() == v.nnz_cols.defined()) {
@@ -626,10 +566,9 @@ DataType check(Axis& v) {
   }
   v.length = size_text(v.length);
   v.nnz = size_text(v.nnz);
-  return DataType::void_();
 }
 template <>
-DataType check(SpIterVar& v) {
+void check(SpIterVar& v) {
   need_operands(v);
   if (v.iter_type != IterType::kDataPar && v.iter_type != IterType::kCommReduce) {
     refuse("ir/axis", "variable '" + v.var->name_hint + "' of a sparse iteration is neither spatial nor a reduction",
@@ -639,15 +578,13 @@ DataType check(SpIterVar& v) {
     refuse("ir/dtype-mismatch", "variable '" + v.var->name_hint + "' is " + v.var.dtype().str() +
                                     ", the coordinates of axis '" + v.axis->name + "' are " + v.axis->idtype.str());
   }
-  return DataType::void_();
 }
 template <>
-DataType check(SparseIteration& v) {
+void check(SparseIteration& v) {
   need_operands<&SparseIteration::init>(v);
-  return DataType::void_();
 }
 template <>
-DataType check(PrimFunc& v) {
+void check(PrimFunc& v) {
   if (!v.ret_type.defined()) v.ret_type = make<TupleType>({});
   need_operands(v);
   // In the order of the parameters, however it was put together: mostly it is so already.
@@ -656,25 +593,21 @@ DataType check(PrimFunc& v) {
     param = std::find(param, v.params.end(), entry.first);
     return param != v.params.end() && (++param, true);
   });
-  if (ordered) return DataType::void_();
+  if (ordered) return;
   std::unordered_map<NodeRef, size_t> position;
   for (size_t i : indices_of(v.params)) position.emplace(v.params[i], i);
   auto rank = [&](const auto& entry) { return find_value_or(position, entry.first, v.params.size()); };
   std::ranges::stable_sort(v.buffer_map, [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
-  return DataType::void_();
 }
 template <>
-DataType check(Module& v) {
+void check(Module& v) {
   auto before = [](const auto& a, const auto& b) { return a.first < b.first; };
   if (!std::ranges::is_sorted(v.functions, before)) {
     std::ranges::sort(v.functions, before);
   }
-  return DataType::void_();
 }
 template <>
-DataType check(Dict&) {
-  return DataType::void_();
-}
+void check(Dict&) {}
 
 }  // namespace
 
@@ -696,7 +629,12 @@ constexpr uint32_t kMostOperations = uint32_t{1} << 17;
 template <class T>
 Ref<T> make(T data, SpanId span) {
   using SortHandle = typename KindOf<T>::SortHandle;
-  DataType dtype = check(data);
+  DataType dtype = DataType::void_();
+  if constexpr (std::is_void_v<Checked<T>>) {
+    check(data);
+  } else {
+    dtype = check(data);
+  }
   uint32_t below = 0;
   uint64_t operations = 1;
   detail::read_children(data, [&](const NodeRef& child, auto) {

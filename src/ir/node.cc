@@ -7,23 +7,27 @@ namespace tilewright {
 namespace {
 
 struct KindRow {
-  std::string_view name;
   Sort sort;
   Stage first, last;
 };
 using enum Stage;
-constexpr KindRow row(std::string_view name, Sort sort, Stage first = kSparse, Stage last = kLowered) {
-  return {name, sort, first, last};
-}
+constexpr KindRow row(Sort sort, Stage first = kSparse, Stage last = kLowered) { return {sort, first, last}; }
 constexpr KindRow kKindRows[] = {
-#define X(name, sort, ...) row(#name, Sort::k##sort __VA_OPT__(, ) __VA_ARGS__),
+#define X(name, sort, ...) row(Sort::k##sort __VA_OPT__(, ) __VA_ARGS__),
 #include "ir/kinds.def"
 #undef X
 };
 
 }  // namespace
 
-std::string_view kind_name(Kind kind) { return kKindRows[static_cast<int>(kind)].name; }
+const std::string& kind_name(Kind kind) {
+  static const std::string names[] = {
+#define X(name, ...) #name,
+#include "ir/kinds.def"
+#undef X
+  };
+  return names[static_cast<int>(kind)];
+}
 Sort kind_sort(Kind kind) { return kKindRows[static_cast<int>(kind)].sort; }
 std::string_view stage_name(Stage stage) {
   switch (stage) {

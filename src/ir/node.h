@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -35,7 +36,7 @@ inline constexpr int kNumKinds = 0
     ;
 enum class Sort : uint8_t { kExpr, kStmt, kType, kFunc, kAux };
 
-std::string_view kind_name(Kind kind);
+const std::string& kind_name(Kind kind);
 Sort kind_sort(Kind kind);
 /// The stages of a program, from what users write to what code is generated from. Each allows certain kinds of nodes.
 enum class Stage : uint8_t {

@@ -115,7 +115,7 @@ class GraphReader {
       map.initial_indices = items<Def<Var>>(object, "initial_indices");
       map.final_indices = items<Expr>(object, "final_indices");
       if (size_t inverse = number<size_t>(text(object, "inverse_index_map"))) map.inverse_index_map = node(inverse);
-      return make<IndexMap>(std::move(map));
+      return make(std::move(map));
     }
     throw BadGraph{"a node '" + key + "' is none of index maps"};
   }

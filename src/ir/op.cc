@@ -111,18 +111,9 @@ namespace {
 /// Whether the expression is plain arithmetic, as most index expressions are. Checked without a visitor, which is
 /// faster.
 bool is_arithmetic(const Expr& e) {
-  switch (e.kind()) {
-    case Kind::kVar:
-    case Kind::kIntImm:
-      return true;
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return is_arithmetic(e.as<Name>()->a) && is_arithmetic(e.as<Name>()->b);
-      TW_BINARY_KINDS(TW_CASE)
-#undef TW_CASE
-    default:
-      return false;
-  }
+  if (e.is<Var>() || e.is<IntImm>()) return true;
+  const auto [a, b] = binary_operands(e);
+  return a && is_arithmetic(*a) && is_arithmetic(*b);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ std::optional<ReductionStep> ReductionStep::of(const BufferStore& store) {
   if (const Or* n = value.as<Or>()) return of_two(n);
   const Call* call = value.as<Call>();
   if (!call || !is_of_bits(intrinsic_of(*call))) return {};
-  return beside(intrinsic_of(*call), Expr(call->args[0]), Expr(call->args[1]));
+  return beside(intrinsic_of(*call), call->arg(0), call->arg(1));
 }
 
 int ReductionStep::operation() const {

@@ -133,7 +133,7 @@ std::optional<SparseFault> fault_of(const Ref<Axis>& axis) {
 SparseFault misplaced(const NodeRef& node, Stage stage) {
   const std::string program = " in a " + std::string(stage_name(stage)) + " program";
   bool sparse = !kind_allowed(node.kind(), Stage::kScheduled) && kind_allowed(node.kind(), Stage::kSparse);
-  if (!sparse) return {"verify/stage", "a " + std::string(kind_name(node.kind())) + program, node};
+  if (!sparse) return {"verify/stage", "a " + kind_name(node.kind()) + program, node};
   return {"verify/stage", "a sparse axis or iteration" + program, node,
           "lower the iterations first: sch.lower_sparse_iter()"};
 }

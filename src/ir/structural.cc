@@ -111,7 +111,7 @@ class Comparer {
     return false;
   }
   [[gnu::cold, gnu::noinline]] bool differ_in_kind(const NodeRef& a, const NodeRef& b) {
-    return differ(a, b, std::string(kind_name(a.kind())) + " and " + std::string(kind_name(b.kind())));
+    return differ(a, b, kind_name(a.kind()) + " and " + kind_name(b.kind()));
   }
   [[gnu::cold, gnu::noinline]] bool differ_in_size(const NodeRef& a, const NodeRef& b, size_t left, size_t right) {
     return differ(a, b, std::to_string(left) + " and " + std::to_string(right) + " elements");

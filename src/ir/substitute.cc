@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <unordered_set>
 
+#include "ir/build.h"
 #include "ir/sizes.h"
 #include "ir/traverse.h"
 #include "support/ranges.h"
@@ -39,15 +40,7 @@ Expr substituted_plainly(const Expr& e, const VarMap& map) {
   if (!operands) return e;
   Expr a = substituted_plainly(*operands.a, map), b = substituted_plainly(*operands.b, map);
   if (a == *operands.a && b == *operands.b) return e;
-  switch (e.kind()) {
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return make<Name>({std::move(a), std::move(b)}, e.span());
-    TW_BINARY_KINDS(TW_CASE)
-#undef TW_CASE
-    default:
-      return e;
-  }
+  return make_binary(e.kind(), std::move(a), std::move(b), e.span());
 }
 
 template <class H>
@@ -178,14 +171,13 @@ bool mentions(const NodeRef& node, const IsOne& is_one) {
       return is_one(node.borrow<Var>());
     case Kind::kIntImm:
       return false;
-#define TW_CASE(Name)                   \
-  case Kind::k##Name:                   \
-    if (node.depth() > kShallow) break; \
-    return mentions(node.as<Name>()->a, is_one) || mentions(node.as<Name>()->b, is_one);
-      TW_BINARY_KINDS(TW_CASE)
-#undef TW_CASE
     default:
       break;
+  }
+  if (node.depth() <= kShallow) {
+    if (const auto [a, b] = binary_operands(static_cast<const Expr&>(node)); a) {
+      return mentions(*a, is_one) || mentions(*b, is_one);
+    }
   }
   return any_node(node, [&](const Ref<Var>& v) { return is_one(v); });
 }

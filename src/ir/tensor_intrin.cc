@@ -49,12 +49,12 @@ Ref<PrimFunc> as_function(const Block& block, const std::vector<Ref<Buffer>>& vi
   inside.init = block.init;
   inside.body = block.body;
   func.ret_type = make<TupleType>({});
-  func.body = make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(inside))});
+  func.body = realized(make(std::move(inside)));
   VarMap moved;
   for (const Ref<Buffer>& view : views) {
     if (view->scope() != "global") moved[view->data] = pointer_var(view->name, view->dtype);
   }
-  Ref<PrimFunc> result = make<PrimFunc>(std::move(func));
+  Ref<PrimFunc> result = make(std::move(func));
   return moved.empty() ? result : substitute(result, moved);
 }
 
@@ -216,7 +216,7 @@ Ref<Block> described(const Ref<Block>& block) {
   copy.alloc_buffers = said->alloc_buffers;
   copy.init = said->init.defined() ? replace_buffers(said->init, by_view) : Stmt();
   copy.body = replace_buffers(said->body, by_view);
-  return make<Block>(std::move(copy), block.span());
+  return make(std::move(copy), block.span());
 }
 
 Ref<Module> described(const Ref<Module>& module) {

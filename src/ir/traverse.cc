@@ -79,7 +79,7 @@ NodeRef replace_children(const NodeRef& node, detail::MapFn fn, void* context) {
   bool changed = false;
   for_each_field(copy, [&](std::string_view, auto& field) { changed |= map_field(field, fn, context); });
   if (!changed) return node;
-  return make<T>(std::move(copy), node.span());
+  return make(std::move(copy), node.span());
 }
 
 using Read = void (*)(const NodeBase*, detail::ChildFn, void*);
@@ -106,10 +106,10 @@ NodeRef map_children(const NodeRef& node, MapFn fn, void* context) {
 }
 
 void wrong_replacement(const NodeRef& node, const NodeRef& result) {
-  throw Exception(argument_error("ir/replacement",
-                                 "a " + std::string(kind_name(node.kind())) + " is replaced by a " +
-                                     std::string(kind_name(result.kind())) + ", which cannot stand there",
-                                 "give back a node of the same sort"));
+  throw Exception(argument_error(
+      "ir/replacement",
+      "a " + kind_name(node.kind()) + " is replaced by a " + kind_name(result.kind()) + ", which cannot stand there",
+      "give back a node of the same sort"));
 }
 }  // namespace detail
 

@@ -1,9 +1,10 @@
 // visit and rewrite: the only traversal mechanism. A lambda's first parameter selects its kind of node.
 //
 //   visit(stmt, [&](const Ref<BufferLoad>& load) { ... });              // called before the children, which follow
-//   visit(stmt, [&](const Ref<For>& loop, Visitor& v) { ...; v.descend(loop); });   // visits the children itself
+//   visit(stmt, [&](const Ref<For>& loop) { ...; });   // visits the children itself
 //   Stmt after = rewrite(stmt, [&](const Ref<Var>& v, Rewriter&) -> Expr { ... },
 //                        [&](const Ref<For>& loop, Rewriter& r) -> Stmt { Stmt s = r.descend(loop); ... });
+//   visit(e, on<FloorDiv, FloorMod>([&](const auto& division) { ... division->b ... }));      // nodes of several kinds
 //
 // Order: children in the order of Members. References are borrowed: no counts are touched. A subtree without a change
 // comes back as the same pointer. Any depth that make() allows is safe.
@@ -100,85 +101,77 @@ class Rewriter {
 };
 
 namespace detail {
+template <class... T>
+struct Kinds {};
+}  // namespace detail
 
+/// A function for nodes of several kinds.
+template <class F, class... T>
+struct OnKinds : F {};
+template <class... T, class F>
+OnKinds<F, T...> on(F function, detail::Kinds<T...> = {}) {
+  return {std::move(function)};
+}
+
+namespace detail {
+
+/// The kinds of node that a lambda is for.
 template <class F>
 struct Signature : Signature<decltype(&F::operator())> {};
-template <class C, class R, class T>
-struct Signature<R (C::*)(const Ref<T>&) const> {
-  using Node = T;
-  static constexpr bool plain = true;
+template <class C, class R, class T, class... V>
+struct Signature<R (C::*)(const Ref<T>&, V&...) const> {
+  using Nodes = Kinds<T>;
 };
-template <class C, class R, class T>
-struct Signature<R (C::*)(const Ref<T>&)> : Signature<R (C::*)(const Ref<T>&) const> {};
-template <class C, class R, class T, class V>
-struct Signature<R (C::*)(const Ref<T>&, V&) const> {
-  using Node = T;
-  static constexpr bool plain = false;
+template <class C, class R, class T, class... V>
+struct Signature<R (C::*)(const Ref<T>&, V&...)> : Signature<R (C::*)(const Ref<T>&, V&...) const> {};
+template <class F, class... T>
+struct Signature<OnKinds<F, T...>> {
+  using Nodes = Kinds<T...>;
 };
-template <class C, class R, class T, class V>
-struct Signature<R (C::*)(const Ref<T>&, V&)> : Signature<R (C::*)(const Ref<T>&, V&) const> {};
 
-template <class... F>
-class LambdaVisitor final : public Visitor {
+/// A Visitor or a Rewriter that calls the lambda for a node's kind.
+template <class Walk, class... F>
+class LambdaWalk final : public Walk {
  public:
-  explicit LambdaVisitor(std::tuple<F&...> lambdas) : Visitor(&dispatch), lambdas_(lambdas) {}
+  explicit LambdaWalk(std::tuple<F&...> lambdas) : Walk(&dispatch), lambdas_(lambdas) {}
 
  private:
-  using Call = void (*)(LambdaVisitor&, const NodeRef&);
-  template <size_t I>
-  static void call(LambdaVisitor& self, const NodeRef& node) {
+  static constexpr bool kRewrites = std::is_same_v<Walk, Rewriter>;
+  using Result = std::conditional_t<kRewrites, NodeRef, void>;
+  using Call = Result (*)(LambdaWalk&, const NodeRef&);
+  template <size_t I, class T>
+  static Result call(LambdaWalk& self, const NodeRef& node) {
     auto& lambda = std::get<I>(self.lambdas_);
-    using S = Signature<std::remove_cvref_t<decltype(lambda)>>;
-    if constexpr (S::plain) {
-      lambda(node.borrow<typename S::Node>());
-      self.descend(node);
+    const Ref<T>& typed = node.borrow<T>();
+    if constexpr (kRewrites) {
+      return NodeRef(lambda(typed, static_cast<Walk&>(self)));
+    } else if constexpr (std::is_invocable_v<decltype(lambda), const Ref<T>&, Walk&>) {
+      lambda(typed, static_cast<Walk&>(self));
     } else {
-      lambda(node.borrow<typename S::Node>(), static_cast<Visitor&>(self));
-    }
-  }
-  static constexpr std::array<Call, kNumKinds> kTable = [] {
-    std::array<Call, kNumKinds> table{};
-    [&]<size_t... I>(std::index_sequence<I...>) {
-      ((table[static_cast<int>(KindOf<typename Signature<F>::Node>::kind)] = &LambdaVisitor::template call<I>), ...);
-    }(std::index_sequence_for<F...>{});
-    return table;
-  }();
-  static void dispatch(Visitor& base, const NodeRef& node) {
-    auto& self = static_cast<LambdaVisitor&>(base);
-    if (Call call = kTable[static_cast<int>(node.kind())]) {
-      call(self, node);
-    } else {
+      lambda(typed);
       self.descend(node);
     }
   }
-  std::tuple<F&...> lambdas_;
-};
-
-template <class... F>
-class LambdaRewriter final : public Rewriter {
- public:
-  explicit LambdaRewriter(std::tuple<F&...> lambdas) : Rewriter(&dispatch), lambdas_(lambdas) {}
-
- private:
-  using Call = NodeRef (*)(LambdaRewriter&, const NodeRef&);
-  template <size_t I>
-  static NodeRef call(LambdaRewriter& self, const NodeRef& node) {
-    auto& lambda = std::get<I>(self.lambdas_);
-    using S = Signature<std::remove_cvref_t<decltype(lambda)>>;
-    static_assert(!S::plain, "a rewriting lambda takes (const Ref<T>&, Rewriter&)");
-    return NodeRef(lambda(node.borrow<typename S::Node>(), static_cast<Rewriter&>(self)));
+  using Table = std::array<Call, kNumKinds>;
+  template <size_t I, class... T>
+  static constexpr void fill(Table& table, Kinds<T...>) {
+    ((table[static_cast<int>(KindOf<T>::kind)] = &LambdaWalk::template call<I, T>), ...);
   }
-  static constexpr std::array<Call, kNumKinds> kTable = [] {
-    std::array<Call, kNumKinds> table{};
+  static constexpr Table kTable = [] {
+    Table table{};
     [&]<size_t... I>(std::index_sequence<I...>) {
-      ((table[static_cast<int>(KindOf<typename Signature<F>::Node>::kind)] = &LambdaRewriter::template call<I>), ...);
+      (fill<I>(table, typename Signature<F>::Nodes()), ...);
     }(std::index_sequence_for<F...>{});
     return table;
   }();
-  static NodeRef dispatch(Rewriter& base, const NodeRef& node) {
-    auto& self = static_cast<LambdaRewriter&>(base);
+  static Result dispatch(Walk& base, const NodeRef& node) {
+    auto& self = static_cast<LambdaWalk&>(base);
     if (Call call = kTable[static_cast<int>(node.kind())]) return call(self, node);
-    return self.descend_any(node);
+    if constexpr (kRewrites) {
+      return self.descend_any(node);
+    } else {
+      self.descend(node);
+    }
   }
   std::tuple<F&...> lambdas_;
 };
@@ -188,7 +181,7 @@ class LambdaRewriter final : public Rewriter {
 template <class... F>
 void visit(const NodeRef& root, F&&... lambdas) {
   with_stack_for(root.depth(), [&] {
-    detail::LambdaVisitor<std::remove_cvref_t<F>...> visitor(std::tie(lambdas...));
+    detail::LambdaWalk<Visitor, std::remove_cvref_t<F>...> visitor(std::tie(lambdas...));
     visitor(root);
   });
 }
@@ -197,9 +190,13 @@ void visit(const NodeRef& root, F&&... lambdas) {
 template <class... F>
 bool any_node(const NodeRef& root, F&&... holds) {
   bool found = false;
-  visit(root, [&](const Ref<typename detail::Signature<std::remove_cvref_t<F>>::Node>& node) {
-    found = found || holds(node);
-  }...);
+  auto look = [&](const auto& predicate) {
+    return [&](const auto& node, Visitor& v) {
+      found = found || predicate(node);
+      if (!found) v.descend(node);
+    };
+  };
+  visit(root, on(look(holds), typename detail::Signature<std::remove_cvref_t<F>>::Nodes())...);
   return found;
 }
 
@@ -214,7 +211,7 @@ template <class H, class... F>
 H rewrite(const H& root, F&&... lambdas) {
   H result;
   with_stack_for(root.depth(), [&] {
-    detail::LambdaRewriter<std::remove_cvref_t<F>...> rewriter(std::tie(lambdas...));
+    detail::LambdaWalk<Rewriter, std::remove_cvref_t<F>...> rewriter(std::tie(lambdas...));
     NodeRef rewritten = rewriter.any(root);
     result = static_cast<const H&>(rewritten);
   });

@@ -282,8 +282,8 @@ void Verifier::annotations(const Annotations& values, const NodeRef& where) {
                      value.is<TensorData>() || value.is<BufferRegion>() || value.is<PrimType>() || value.is<Range>());
     if (!is_value) {
       fail("verify/annotation",
-           "annotation " + quoted(key) + " is " +
-               (value.defined() ? "a " + std::string(kind_name(value.kind())) : "null") + ", which is not a value",
+           "annotation " + quoted(key) + " is " + (value.defined() ? "a " + kind_name(value.kind()) : "null") +
+               ", which is not a value",
            where);
     } else {
       node(value);

@@ -16,7 +16,7 @@ inline Ref<PrimFunc> function(const std::vector<Ref<Buffer>>& buffers, Stmt body
   }
   func.ret_type = make<TupleType>({});
   func.body = std::move(body);
-  return make<PrimFunc>(std::move(func));
+  return make(std::move(func));
 }
 
 inline Ref<Buffer> buffer(const std::string& name, std::vector<Expr> shape = {i32(8)}) {
@@ -47,7 +47,7 @@ struct Sample {
     Block root;
     root.name_hint = "root";
     root.body = std::move(body);
-    return make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(root))});
+    return realized(make(std::move(root)));
   }
   Ref<PrimFunc> func() const { return function({a, b}, root(nest())); }
 };

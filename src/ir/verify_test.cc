@@ -103,8 +103,8 @@ TEST(Verify, BlocksStandOnceInTheirRealization) {
   Block empty;
   empty.name_hint = "E";
   empty.body = nop();
-  Stmt realized = make<BlockRealize>({{}, bool_imm(true), make<Block>(empty)});
-  EXPECT_EQ(code_of(function({}, Sample::root(make<SeqStmt>({{realized, realized}})))), "verify/block");
+  Stmt twice = realized(make<Block>(empty));
+  EXPECT_EQ(code_of(function({}, Sample::root(make<SeqStmt>({{twice, twice}})))), "verify/block");
 }
 
 TEST(Verify, Regions) {

@@ -26,7 +26,7 @@ bool is_text(const NodeRef& node, std::string_view text) {
 
 std::optional<Registers> registers_at(const Call& call, size_t at, DataType dtype, int64_t count) {
   if (at + 1 >= call.args.size() || !call.args[at].is<Var>() || call.args[at + 1].sort() != Sort::kExpr) return {};
-  return Registers{call.args[at].cast<Var>(), dtype, Expr(call.args[at + 1]), count};
+  return Registers{call.args[at].cast<Var>(), dtype, call.arg(at + 1), count};
 }
 
 Stmt in_view(const Ref<Buffer>& buffer, Stmt body) { return make<DeclBuffer>({buffer, std::move(body)}); }
@@ -76,7 +76,7 @@ std::optional<WarpProduct> WarpProduct::of(const Expr& value) {
   product.a = *of_a;
   product.b = *of_b;
   product.sums = *sums;
-  product.is_saturating = call->args[12].sort() == Sort::kExpr && const_int(Expr(call->args[12])).value_or(0) != 0;
+  product.is_saturating = call->args[12].sort() == Sort::kExpr && const_int(call->arg(12)).value_or(0) != 0;
   return product;
 }
 
@@ -103,7 +103,7 @@ std::optional<WarpLoad> WarpLoad::of(const Expr& value) {
     if (call->args[i].sort() != Sort::kExpr) return {};
   }
   const DataType dtype = call->dtype;
-  auto trans = const_int(Expr(call->args[0])), matrices = const_int(Expr(call->args[1]));
+  auto trans = const_int(call->arg(0)), matrices = const_int(call->arg(1));
   auto from = Fragments::memory_of(call->args[5]);
   if (!trans || !matrices || !from || !dtype.is_scalar() || dtype.bits < 8 || dtype.bits > 32) return {};
   if ((*matrices != 1 && *matrices != 2 && *matrices != 4) || from->dtype != dtype) return {};
@@ -116,15 +116,14 @@ std::optional<WarpLoad> WarpLoad::of(const Expr& value) {
   if (!to) return {};
   load.to = *to;
   load.from = *from;
-  load.place = Expr(call->args[6]);
+  load.place = call->arg(6);
   return load;
 }
 
 std::optional<WarpCopy> WarpCopy::of(const Expr& value) {
   WarpCopy copy;
   if (const Call* fill = warp_call(value, Intrinsic::k_mma_fill)) {
-    auto count =
-        fill->args.size() == 3 && fill->args[0].sort() == Sort::kExpr ? const_int(Expr(fill->args[0])) : std::nullopt;
+    auto count = fill->args.size() == 3 && fill->args[0].sort() == Sort::kExpr ? const_int(fill->arg(0)) : std::nullopt;
     auto registers = count ? registers_at(*fill, 1, fill->dtype, *count) : std::nullopt;
     if (!registers || !fill->dtype.is_scalar()) return {};
     copy.is_fill = true;
@@ -135,11 +134,11 @@ std::optional<WarpCopy> WarpCopy::of(const Expr& value) {
   if (!store || store->args.size() != 6 || store->args[5].sort() != Sort::kExpr) return {};
   auto to = Fragments::memory_of(store->args[2]);
   auto registers = registers_at(*store, 3, store->dtype, 8);
-  const bool is_known = is_const_int(Expr(store->args[0]), 16) && is_const_int(Expr(store->args[1]), 16);
+  const bool is_known = is_const_int(store->arg(0), 16) && is_const_int(store->arg(1), 16);
   if (!to || !registers || !is_known || to->dtype != store->dtype) return {};
   copy.registers = *registers;
   copy.to = *to;
-  copy.stride = Expr(store->args[5]);
+  copy.stride = store->arg(5);
   return copy;
 }
 
@@ -154,11 +153,11 @@ std::optional<WarpShuffle> WarpShuffle::of(const Expr& value) {
   for (const NodeRef& arg : call->args) {
     if (arg.sort() != Sort::kExpr || !Expr(arg).dtype().is_scalar()) return {};
   }
-  auto width = const_int(Expr(call->args[3])), lanes = const_int(Expr(call->args[4]));
+  auto width = const_int(call->arg(3)), lanes = const_int(call->arg(4));
   if (!width || *width < 1 || *width > kWarpLanes || (*width & (*width - 1)) != 0 || lanes != kWarpLanes) return {};
-  const DataType type = Expr(call->args[1]).dtype();
+  const DataType type = call->arg(1).dtype();
   if (type.is_handle() || call->dtype != type) return {};
-  return WarpShuffle{intrinsic, Expr(call->args[0]), Expr(call->args[1]), Expr(call->args[2]), *width};
+  return WarpShuffle{intrinsic, call->arg(0), call->arg(1), call->arg(2), *width};
 }
 
 int64_t WarpShuffle::source_of(int64_t lane, int64_t argument) const {

@@ -67,18 +67,18 @@ class IndexPromoter {
           for (Expr& extent : copy.shape) extent = as_int64(extent);
           for (Expr& stride : copy.strides) stride = as_int64(stride);
           if (copy.elem_offset.defined()) copy.elem_offset = as_int64(copy.elem_offset);
-          made = make<Buffer>(std::move(copy), n.span());
+          made = make(std::move(copy), n.span());
           return made;
         },
         [&](const Ref<BufferLoad>& n, Rewriter& r) -> Expr {
           BufferLoad copy{r.typed(n->buffer), {}, r(n->predicate)};
           for (const Expr& index : n->indices) copy.indices.push_back(wide(index, r));
-          return make<BufferLoad>(std::move(copy), n.span());
+          return make(std::move(copy), n.span());
         },
         [&](const Ref<BufferStore>& n, Rewriter& r) -> Stmt {
           BufferStore copy{r.typed(n->buffer), r(n->value), {}, r(n->predicate)};
           for (const Expr& index : n->indices) copy.indices.push_back(wide(index, r));
-          return make<BufferStore>(std::move(copy), n.span());
+          return make(std::move(copy), n.span());
         },
         [&](const Ref<Call>& n, Rewriter& r) -> Expr {
           Ref<Call> made = r.descend(n);
@@ -86,10 +86,10 @@ class IndexPromoter {
           Call copy = *made;  // callees keep the types of their parameters
           for (size_t i = 0; i < copy.args.size(); ++i) {
             if (!n->args[i].defined() || n->args[i].sort() != Sort::kExpr) continue;
-            const DataType type = Expr(n->args[i]).dtype();
-            if (Expr(copy.args[i]).dtype() != type) copy.args[i] = cast(type, Expr(copy.args[i]));
+            const DataType type = n->arg(i).dtype();
+            if (copy.arg(i).dtype() != type) copy.args[i] = cast(type, copy.arg(i));
           }
-          return make<Call>(std::move(copy), n.span());
+          return make(std::move(copy), n.span());
         },
         [&](const Ref<For>& n, Rewriter& r) -> Stmt {
           For copy = *n;
@@ -97,12 +97,12 @@ class IndexPromoter {
           copy.min = wide(n->min, r);
           copy.extent = wide(n->extent, r);
           copy.body = r(n->body);
-          return make<For>(std::move(copy), n.span());
+          return make(std::move(copy), n.span());
         },
         [&](const Ref<BlockRealize>& n, Rewriter& r) -> Stmt {
           BlockRealize copy{{}, r(n->predicate), r.typed(n->block)};
           for (const Expr& value : n->iter_values) copy.iter_values.push_back(wide(value, r));
-          return make<BlockRealize>(std::move(copy), n.span());
+          return make(std::move(copy), n.span());
         });
 #undef TW_WITH_INT64
   }

@@ -46,6 +46,10 @@ struct PassContext {
 };
 
 using PassResult = Result<Ref<PrimFunc>>;
+/// The types of passes. Functions are lowered one by one where a pass has no need to see others; a pass over the module
+/// may add, replace and remove them, as a split into functions of the host and of the device does.
+using FunctionPass = PassResult(const Ref<PrimFunc>& func, PassContext& context);
+using ModulePass = Result<Ref<Module>>(const Ref<Module>& module, PassContext& context);
 
 /// Bytes in all vector registers of a CPU, or in the registers of one GPU thread.
 inline int64_t register_bytes(const Target& target) {
@@ -70,7 +74,7 @@ template <class T, class F>
 Stmt around_changed(const Ref<T>& s, F&& change) {
   T copy = *s;
   copy.body = change(copy.body);
-  return make<T>(std::move(copy), s.span());
+  return make(std::move(copy), s.span());
 }
 
 }  // namespace tilewright::lower

@@ -10,7 +10,6 @@
 #include "ir/strides.h"
 #include "ir/traverse.h"
 #include "ir/verify.h"
-#include "lower/gpu/lower_auto_copies.h"
 #include "lower/passes.h"
 #include "sparse/lower_iterations.h"
 #include "support/interruption.h"
@@ -109,7 +108,7 @@ constexpr bool is_handled(Sort sort, Kind kind) { return sort != Sort::kFunc || 
 void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer) {
   for (const auto& [param, buffer] : func.buffer_map) {
     for (const Expr& extent : buffer->shape) {
-      if (extent.is<Var>()) analyzer.assume(ge(extent, zero(extent.dtype())));
+      if (extent.is<Var>()) analyzer.assume(ge(extent, 0));
     }
   }
   // Declarations of the root block hold for the whole function.
@@ -175,7 +174,7 @@ std::set<std::string> called_functions(const Ref<Module>& module) {
 }
 
 Result<Ref<Module>> run_row(const Row& row, const Ref<Module>& module, PassContext& context) {
-  if (const ModulePass* run = std::get_if<ModulePass>(&row.run)) {
+  if (auto run = std::get_if<ModulePass*>(&row.run)) {
     context.function.clear();
     return (*run)(module, context);
   }
@@ -185,7 +184,7 @@ Result<Ref<Module>> run_row(const Row& row, const Ref<Module>& module, PassConte
     context.function = name;
     context.called = called.count(name) != 0;
     const auto& before = func.borrow<PrimFunc>();
-    TW_TRY(after, std::get<FunctionPass>(row.run)(before, context));
+    TW_TRY(after, std::get<FunctionPass*>(row.run)(before, context));
     if (after != before) current = with_function(current, name, after);
   }
   return current;
@@ -231,11 +230,10 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& writt
   for (const auto& [name, func] : current->functions) {
     if (const PrimFunc* program = func.as<PrimFunc>()) context.size_limits[name] = analysis::size_limits(*program);
   }
-  visit(current, [&](const Ref<For>& loop, Visitor& walk) {
+  visit(current, [&](const Ref<For>& loop) {
     if (loop->kind == ForKind::kVectorized) {
       context.vectorized_loops.emplace(loop->loop_var->name_hint, loop.span());
     }
-    walk.descend(loop);
   });
   Stage checked = Stage::kScheduled;
   for (const Row& row : rows) {

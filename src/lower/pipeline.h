@@ -42,18 +42,13 @@ struct LowerOptions {
   bool check_accesses = true;
 };
 
-/// Functions are lowered one by one where a pass has no need to see others; a pass over the module may add, replace and
-/// remove them, as a split into functions of the host and of the device does.
-using FunctionPass = PassResult (*)(const Ref<PrimFunc>&, PassContext&);
-using ModulePass = Result<Ref<Module>> (*)(const Ref<Module>&, PassContext&);
-
 /// A row of the pipeline.
 struct Row {
   std::string_view name;
-  std::variant<FunctionPass, ModulePass> run;  ///< also says what it is run on
-  TargetSet targets;                           ///< programs of other targets are not changed
-  Stage leaves;                                ///< stage of the result
-  std::string_view reason;                     ///< for its place in the order
+  std::variant<FunctionPass*, ModulePass*> run;  ///< also says what it is run on
+  TargetSet targets;                             ///< programs of other targets are not changed
+  Stage leaves;                                  ///< stage of the result
+  std::string_view reason;                       ///< for its place in the order
 };
 /// The pipeline, in the order it runs. Functions that take the name of a pass take the one that it had in an earlier
 /// version, too.

@@ -13,7 +13,7 @@ Ref<Module> module_of(Stmt body) {
   PrimFunc func;
   func.ret_type = make<TupleType>({});
   func.body = std::move(body);
-  return make<Module>({.functions = {{"main", Func(make<PrimFunc>(std::move(func)))}}, .attrs = {}});
+  return make<Module>({.functions = {{"main", Func(make(std::move(func)))}}, .attrs = {}});
 }
 
 TEST(Pipeline, ABrokenProgramIsTheDefectOfThePass) {
@@ -45,8 +45,7 @@ Result<Ref<Module>> split_host_and_device(const Ref<Module>& module, PassContext
   host.body = make<Evaluate>({make<Call>({DataType::int_(32), make<GlobalVar>({"main_kernel"}), {}})});
   PrimFunc device = *main;
   device.ret_type = make<PrimType>({DataType::int_(32)});
-  return with_function(with_function(module, "main", make<PrimFunc>(std::move(host))), "main_kernel",
-                       make<PrimFunc>(std::move(device)));
+  return with_function(with_function(module, "main", make(std::move(host))), "main_kernel", make(std::move(device)));
 }
 
 PassResult note_name(const Ref<PrimFunc>& func, PassContext& context) {
@@ -83,7 +82,7 @@ TEST(Pipeline, EachRowLeavesItsStage) {
   constexpr Row kWrong[] = {{"nothing", note_name, TargetSet::kAll, Stage::kLowered, "leaves a block"}};
   Block root;
   root.body = make<Evaluate>({i32(0)});
-  Stmt body = make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(root))});
+  Stmt body = realized(make(std::move(root)));
   LowerOptions options;
   options.verify = true;
   auto lowered = lower_by(kWrong, module_of(body), Target::host(), options);

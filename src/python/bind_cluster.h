@@ -13,6 +13,6 @@ using MakeMeasurer = decltype(search::TuneTask::measurer);
 /// Calls it for an object with the methods of search::Measurer and the attribute `threads`.
 MakeMeasurer measurer_by(const nb::object& function);
 
-void bind_cluster(nb::module_& m);
+Bind bind_cluster;
 
 }  // namespace tilewright::python

@@ -130,7 +130,7 @@ void bind_fields(Class& cls, Fields<M...>) {
   cls.def(nb::new_([](typename Crossing<M>::type... values) {
             T data{};
             ((data.*M = Crossing<M>::take(std::move(values))), ...);
-            return make<T>(std::move(data));
+            return make(std::move(data));
           }),
           nb::arg(field_name<M>()).none() = Crossing<M>::give(defaults.*M)...);
 }
@@ -336,10 +336,10 @@ struct PythonRewrite {
     nb::object answer = fn(after);
     NodeRef result = answer.is_none() ? after : nb::cast<NodeRef>(answer);
     if (result.sort() != node.sort()) {
-      throw Exception(argument_error("ir/rewrite-sort",
-                                     "the function given to rewrite returned " + std::string(kind_name(result.kind())) +
-                                         " for " + std::string(kind_name(node.kind())),
-                                     "return a node of the same sort (expression, statement, ...) or None to keep it"));
+      throw Exception(argument_error(
+          "ir/rewrite-sort",
+          "the function given to rewrite returned " + kind_name(result.kind()) + " for " + kind_name(node.kind()),
+          "return a node of the same sort (expression, statement, ...) or None to keep it"));
     }
     if (buffer) buffers.emplace(node, result);
     return result;
@@ -547,7 +547,7 @@ void bind_enums(nb::module_& m) {
 
 Ref<Module> without_function(Module module, const std::string& name) {
   std::erase_if(module.functions, [&](const auto& entry) { return entry.first == name; });
-  return make<Module>(std::move(module));
+  return make(std::move(module));
 }
 
 }  // namespace
@@ -615,6 +615,7 @@ void bind_ir(nb::module_& m) {
   });
   bind_functions(m);
   bind_builders(m);
+  bind_node_methods(m);
 }
 
 }  // namespace tilewright::python

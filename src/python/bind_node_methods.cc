@@ -24,14 +24,14 @@ Ref<T> with_attr(const Ref<T>& self, nb::object key, nb::object value) {
   } else {
     copy.attrs.set(nb::cast<std::string>(key), value_from_python(value));
   }
-  return make<T>(std::move(copy), self.span());
+  return make(std::move(copy), self.span());
 }
 
 template <class T>
 Ref<T> without_attr(const Ref<T>& self, const std::string& key) {
   T copy = *self;
   copy.attrs.erase(key);
-  return make<T>(std::move(copy), self.span());
+  return make(std::move(copy), self.span());
 }
 
 template <class T>
@@ -148,7 +148,7 @@ void add_index_map_methods() {
 
 }  // namespace
 
-void bind_node_methods() {
+void bind_node_methods(nb::module_&) {
   add_index_map_methods();
   add_type_equality<PrimType>();
   add_type_equality<PointerType>();

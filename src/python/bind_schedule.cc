@@ -311,7 +311,7 @@ Ref<Module> module_of(const NodeRef& program) {
   if (program.is<PrimFunc>()) return make<Module>({.functions = {{"main", Func(program)}}, .attrs = {}});
   fail(argument_error("schedule/program",
                       "a schedule is made from a PrimFunc or an IRModule, not from " +
-                          (program.defined() ? std::string(kind_name(program.kind())) : std::string("None")),
+                          (program.defined() ? kind_name(program.kind()) : std::string("None")),
                       "pass what @T.prim_func or @I.ir_module gives"));
 }
 

@@ -60,10 +60,10 @@ std::optional<PySRef> find_sref(const SchedulePtr& owner, const NodeRef& stmt) {
 
 void require_loop_or_block(const NodeRef& stmt) {
   if (stmt.defined() && (stmt.is<For>() || stmt.is<Block>())) return;
-  fail(argument_error("schedule/statement",
-                      "get_sref() takes a loop or a block, not a " +
-                          (stmt.defined() ? std::string(kind_name(stmt.kind())) : std::string("None")),
-                      "pass a LoopRV, a BlockRV, a For or a Block"));
+  fail(argument_error(
+      "schedule/statement",
+      "get_sref() takes a loop or a block, not a " + (stmt.defined() ? kind_name(stmt.kind()) : std::string("None")),
+      "pass a LoopRV, a BlockRV, a For or a Block"));
 }
 
 std::optional<PySRef> parent_of(const PySRef& self) {
@@ -135,7 +135,7 @@ Stmt replacement_at(const Place& place, const NodeRef& target) {
   if (is_block ? !target.is<Block>() : !target.is<For>() && !target.is<BlockRealize>()) {
     fail(argument_error("schedule/replace",
                         std::string(is_block ? "a block" : "a loop") + " cannot be replaced by a " +
-                            (target.defined() ? std::string(kind_name(target.kind())) : "None"),
+                            (target.defined() ? kind_name(target.kind()) : "None"),
                         "blocks are replaced by blocks, loops by loops or a BlockRealize"));
   }
   if (!is_block) return Stmt(target);
@@ -143,7 +143,7 @@ Stmt replacement_at(const Place& place, const NodeRef& target) {
   if (!realize) return {};
   BlockRealize copy = *realize;
   copy.block = target.cast<Block>();
-  return make<BlockRealize>(std::move(copy));
+  return make(std::move(copy));
 }
 
 void replace(const PyState& self, const PySRef& src, NodeRef target, const std::optional<nb::dict>& reused) {

@@ -63,7 +63,7 @@ void exit_frame(const FramePtr& frame, nb::handle exception) {
 
 void bind_builder(nb::module_& m) {
   nb::class_<Frame>(m, "Frame")
-      .def_prop_ro("kind", [](const Frame& self) { return std::string(script::frame_name(self.kind)); })
+      .def_prop_ro("kind", [](const Frame& self) { return script::frame_name(self.kind); })
       .def_prop_ro("values", [](const Frame& self) { return nb::tuple(field_to_python(self.values)); })
       .def("open", [](const FramePtr& self) { return enter_frame(self, true); })
       .def("__enter__", [](const FramePtr& self) { return enter_frame(self, false); })
@@ -125,8 +125,7 @@ Ref<BufferRegion> to_region(const NodeRef& node) {
   if (node.is<BufferLoad>()) return script::region_of(node.borrow<BufferLoad>());
   if (node.is<Buffer>()) return script::region_of(node.borrow<Buffer>());
   throw Exception(script_error(
-      "builder/region",
-      "a region of a buffer is expected, not " + std::string(node.defined() ? kind_name(node.kind()) : "None"),
+      "builder/region", "a region of a buffer is expected, not " + (node.defined() ? kind_name(node.kind()) : "None"),
       "write A[i, j] or A[0:n, j]"));
 }
 std::vector<Ref<BufferRegion>> to_regions(const std::vector<NodeRef>& nodes) {
@@ -358,7 +357,7 @@ void bind_buffers(nb::module_& m) {
         if (!value.is_expr()) {
           const BufferRegion* region = value.node.as<BufferRegion>();
           const std::string what =
-              region ? "a region of '" + region->buffer->name + "'" : "a " + std::string(kind_name(value.node.kind()));
+              region ? "a region of '" + region->buffer->name + "'" : "a " + kind_name(value.node.kind());
           throw Exception(script_error("builder/store-value", what + " is stored to '" + buffer->name + "'",
                                        region ? "a store takes one element: loop over each dimension that is sliced, "
                                                 "for j in range(n): B[i, j] = A[i, j]"

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "analysis/validator.h"
-#include "python/bind_structures.h"
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "python/process_exit.h"

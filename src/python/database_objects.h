@@ -9,7 +9,7 @@ namespace tilewright::python {
 /// The hash that 32 hexadecimal digits spell.
 Hash128 hash_from_hex(const std::string& text);
 
-void bind_database(nb::module_& m);
+Bind bind_database;
 
 }  // namespace tilewright::python
 

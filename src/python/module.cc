@@ -4,7 +4,6 @@
 #include <csignal>
 
 #include "python/bind_cluster.h"
-#include "python/bind_structures.h"
 #include "python/node_caster.h"
 #include "python/process_exit.h"
 #include "python/running_vars.h"
@@ -98,41 +97,26 @@ void set_python_error(const Diagnostic& diagnostic) {
 }  // namespace tilewright::python
 
 NB_MODULE(_core, m) {
-  tilewright::python::InterruptsWait until_all_is_there;
+  using namespace tilewright::python;
+  InterruptsWait until_all_is_there;
   nb::set_leak_warnings(false);
   nb::register_exception_translator(
       [](const std::exception_ptr& pointer, void*) {
         try {
           std::rethrow_exception(pointer);
         } catch (const tilewright::Exception& e) {
-          tilewright::python::set_python_error(e.diagnostic());
+          set_python_error(e.diagnostic());
           // a bad item of a list or a dict, after the arguments themselves were accepted
         } catch (const std::bad_cast&) {
-          tilewright::python::set_python_error(tilewright::argument_error(
+          set_python_error(tilewright::argument_error(
               "arguments/items", "a list or dict among the arguments holds something that is not taken there",
               "help(...) of the function says what its arguments hold"));
         }
       },
       nullptr);
-  tilewright::python::bind_ir(m);
-  tilewright::python::bind_node_methods();
-  tilewright::python::bind_arith(m);
-  tilewright::python::bind_device(m);
-  tilewright::python::bind_machine(m);
-  tilewright::python::bind_call(m);
-  tilewright::python::bind_compile(m);
-  tilewright::python::bind_script(m);
-  tilewright::python::bind_running_vars(m);
-  tilewright::python::bind_printer(m);
-  tilewright::python::bind_interpreter(m);
-  tilewright::python::bind_schedule(m);
-  tilewright::python::bind_search(m);
-  tilewright::python::bind_measure(m);
-  tilewright::python::bind_cluster(m);
-  tilewright::python::bind_search_components(m);
-  tilewright::python::bind_analysis(m);
-  tilewright::python::bind_tensor_intrin(m);
-  tilewright::python::bind_structures(m);
-  tilewright::python::bind_process_exit(m);
-  tilewright::python::explain_wrong_arguments(m);
+  for (Bind* bind : {bind_ir,       bind_arith,         bind_device,       bind_machine,      bind_call,
+                     bind_compile,  bind_script,        bind_running_vars, bind_printer,      bind_interpreter,
+                     bind_schedule, bind_search,        bind_measure,      bind_cluster,      bind_search_components,
+                     bind_analysis, bind_tensor_intrin, bind_structures,   bind_process_exit, explain_wrong_arguments})
+    bind(m);
 }

@@ -16,25 +16,28 @@ using nanobind::literals::operator""_a;
 /// Sets the Python error for a diagnostic: a class of tilewright.errors with code, message, hint and span.
 void set_python_error(const Diagnostic& diagnostic);
 
-void bind_ir(nanobind::module_& m);
-/// After bind_ir.
-void bind_node_methods();
-void bind_arith(nanobind::module_& m);
-void bind_call(nanobind::module_& m);
-void bind_compile(nanobind::module_& m);
-void bind_device(nanobind::module_& m);
-void bind_machine(nanobind::module_& m);
-void bind_script(nanobind::module_& m);
-void bind_printer(nanobind::module_& m);
-void bind_interpreter(nanobind::module_& m);
-void bind_schedule(nanobind::module_& m);
-void bind_measure(nanobind::module_& m);
-void bind_search(nanobind::module_& m);
+/// Adds a part to the module.
+using Bind = void(nb::module_& m);
+Bind bind_ir;
+Bind bind_node_methods;  // called by bind_ir
+Bind bind_arith;
+Bind bind_process_exit;
+Bind bind_structures;
+Bind bind_call;
+Bind bind_compile;
+Bind bind_device;
+Bind bind_machine;
+Bind bind_script;
+Bind bind_printer;
+Bind bind_interpreter;
+Bind bind_schedule;
+Bind bind_measure;
+Bind bind_search;
 /// After bind_schedule: the components of a search.
-void bind_search_components(nanobind::module_& m);
-void bind_analysis(nanobind::module_& m);
-void bind_tensor_intrin(nanobind::module_& m);
+Bind bind_search_components;
+Bind bind_analysis;
+Bind bind_tensor_intrin;
 /// After all others.
-void explain_wrong_arguments(nanobind::module_& m);
+Bind explain_wrong_arguments;
 
 }  // namespace tilewright::python

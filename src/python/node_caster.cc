@@ -214,7 +214,7 @@ NodeRef nested_value_from_python(nb::handle object, int depth) {
     for (nb::handle item : nb::borrow<nb::object>(object)) {
       list.items.push_back(nested_value_from_python(item, depth + 1));
     }
-    return make<List>(std::move(list));
+    return make(std::move(list));
   }
   if (PyDict_Check(object.ptr())) {
     Dict dict;
@@ -227,7 +227,7 @@ NodeRef nested_value_from_python(nb::handle object, int depth) {
       }
       dict.items.set(name, nested_value_from_python(item, depth + 1));
     }
-    return make<Dict>(std::move(dict));
+    return make(std::move(dict));
   }
   refuse_value(object);
 }

@@ -35,6 +35,4 @@ auto gil_released(const Function& function) {
   return function();
 }
 
-void bind_process_exit(nanobind::module_& m);
-
 }  // namespace tilewright::python

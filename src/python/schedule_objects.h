@@ -88,8 +88,8 @@ schedule::TraceEdit edit_from_python(const SchedulePtr& self, size_t step, nb::h
 /// The trace of an object of class Trace.
 const schedule::Trace& trace_from_python(nb::handle trace);
 
-void bind_handles(nb::module_& m);
-void bind_trace(nb::module_& m);
+Bind bind_handles;
+Bind bind_trace;
 void bind_schedule_state(nb::module_& m, nb::class_<PySchedule>& cls);
 
 }  // namespace tilewright::python

@@ -134,14 +134,14 @@ void bind_reasons(Class& cls, Reasons reasons, const char* counts_doc, const cha
 /// Sends warnings of components to the logger of the search.
 void listen_to_warnings();
 
-void bind_auto_tensorize(nb::module_& m);
-void bind_tune_context(nb::module_& m);
-void bind_rules(nb::module_& m);
-void bind_space(nb::module_& m);
-void bind_postprocs(nb::module_& m);
-void bind_mutators(nb::module_& m);
-void bind_search_strategy(nb::module_& m);
-void bind_trace_apply(nb::module_& m);
-void bind_cost_models(nb::module_& m);
+Bind bind_auto_tensorize;
+Bind bind_tune_context;
+Bind bind_rules;
+Bind bind_space;
+Bind bind_postprocs;
+Bind bind_mutators;
+Bind bind_search_strategy;
+Bind bind_trace_apply;
+Bind bind_cost_models;
 
 }  // namespace tilewright::python

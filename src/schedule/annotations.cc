@@ -16,7 +16,7 @@ Ref<Block> with_annotations(const Place& place, Annotations annotations) {
   if ((*place.tree)[place.at].is_loop) {
     For loop = place.loop();
     loop.annotations = std::move(annotations);
-    edit.replace(place.at, make<For>(std::move(loop), place.node().span()));
+    edit.replace(place.at, make(std::move(loop), place.node().span()));
   } else {
     edit.change_block(place.at, [&](Block& block) { block.annotations = annotations; });
   }
@@ -83,7 +83,7 @@ std::optional<NodeRef> annotation_value(const State& state, const Value& value) 
       if (!made) return std::nullopt;
       result.items.push_back(std::move(*made));
     }
-    return make<List>(std::move(result));
+    return make(std::move(result));
   }
   if (auto* dict = value.as<Value::Dict>()) {
     Dict result;
@@ -92,7 +92,7 @@ std::optional<NodeRef> annotation_value(const State& state, const Value& value) 
       if (!made) return std::nullopt;
       result.items.set(key, std::move(*made));
     }
-    return make<Dict>(std::move(result));
+    return make(std::move(result));
   }
   return std::nullopt;
 }

@@ -63,8 +63,7 @@ Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& bu
     if (why.empty() && element.empty()) why = "touches no single element of '" + buffer->name + "'";
   }
   for (const Expr& index : element) {
-    bool plain = true;
-    visit(index, [&](const Ref<BufferLoad>&) { plain = false; }, [&](const Ref<Call>&) { plain = false; });
+    bool plain = !has_node<BufferLoad, Call>(index);
     for_each_free_var(index, [&](const Ref<Var>& v) { plain &= !is_foreign(block, v); });
     if (why.empty() && !plain)
       why = "touches '" + buffer->name + "' at " + analysis::brief(index) + ", which its axes do not say";
@@ -84,8 +83,7 @@ std::vector<size_t> axes_used(const Block& block, const std::vector<Expr>& indic
 }
 
 Status check_inside(const Place& block, const std::vector<Expr>& indices, const Ref<Buffer>& buffer, const char* code) {
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, *block.tree, block.at);
+  auto analyzer = analysis::analyzer_above(*block.tree, block.at);
   for (size_t d : indices_of(indices)) {
     const Expr& extent = buffer->shape[d];
     if (analyzer.can_prove(ge(indices[d], zero(indices[d].dtype()))) && analyzer.can_prove(lt(indices[d], extent)))
@@ -130,7 +128,7 @@ Ref<Block> at_element(const Ref<Block>& block, const Ref<Buffer>& original, cons
             if (region->buffer == original) region = make<BufferRegion>({cache, points(indices)}, region.span());
           }
         }
-        return make<Block>(std::move(moved), old.span());
+        return make(std::move(moved), old.span());
       });
   return with_axes_of(block, changed);
 }
@@ -151,7 +149,7 @@ Ref<Block> copying_block(std::vector<Ref<IterVar>> axes, Element from, Element t
   if (guard.defined() && !is_true(guard)) value = if_then_else(guard, value, zero(value.dtype()));
   block.body = store(to.buffer, std::move(value), std::move(to.indices));
   if (selects) block.reads = analysis::block_access_region(make<Block>(Block(block))).reads;
-  return make<Block>(std::move(block));
+  return make(std::move(block));
 }
 
 Ref<BufferRegion> axes_as_region(const Block& block, const std::vector<size_t>& positions) {
@@ -214,8 +212,7 @@ Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, cons
   if (result.axes != axes_used(target, old_indices)) {
     return unfit(block, codes.map, "it speaks of other axes than the indices of '" + buffer->name + "'");
   }
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, *block.tree, block.at);
+  auto analyzer = analysis::analyzer_above(*block.tree, block.at);
   arith::IterDomains inputs;
   arith::Domains domains;
   std::vector<Expr> extents;
@@ -232,7 +229,7 @@ Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, cons
   std::vector<Expr> shape;
   for (const Expr& index : result.new_indices) {
     arith::IntSet set = arith::eval_set(index, domains, analyzer);
-    if (!set.is_bounded() || !analyzer.can_prove(ge(set.min, zero(set.min.dtype())))) {
+    if (!set.is_bounded() || !analyzer.can_prove(ge(set.min, 0))) {
       return unfit(block, codes.map, "the new index " + analysis::brief(index) + " may be negative");
     }
     const Expr extent = analyzer.simplify(set.max + 1);
@@ -279,8 +276,7 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
                   block, "take this step before the loops around the block are split or moved");
   }
   Expr runs = bool_imm(true);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, outside);
+  auto analyzer = analysis::analyzer_above(tree, outside);
   for (const For* loop : kept) analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
   analyzer.assume(realize.predicate);
   auto is_in_domain = [&](size_t i) {
@@ -328,7 +324,7 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
     loop.min = substitute(kept[i]->min, renamed);
     loop.extent = substitute(kept[i]->extent, renamed);
     loop.body = std::move(nest);
-    nest = make<For>(std::move(loop));
+    nest = make(std::move(loop));
   }
   return nest;
 }

@@ -48,10 +48,10 @@ Plan with_buffer(const State& state, uint32_t func, const Ref<Buffer>& before, c
   }
   BlockRealize realize = *changed.body.as<BlockRealize>();
   realize.block = std::move(root);
-  changed.body = make<BlockRealize>(std::move(realize), changed.body.span());
+  changed.body = make(std::move(realize), changed.body.span());
   Plan plan;
   plan.func = func;
-  plan.functions.emplace_back(state.function_name(func), make<PrimFunc>(std::move(changed), old.span()));
+  plan.functions.emplace_back(state.function_name(func), make(std::move(changed), old.span()));
   return plan;
 }
 

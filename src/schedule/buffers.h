@@ -30,7 +30,7 @@ Ref<Access> moved_access(const Ref<Access>& old, Rewriter& walk, const Ref<Buffe
   Access access = *inner;
   access.buffer = after;
   access.indices = moved(std::move(access.indices));
-  return make<Access>(std::move(access), old.span());
+  return make(std::move(access), old.span());
 }
 
 }  // namespace tilewright::schedule

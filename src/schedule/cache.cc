@@ -236,7 +236,7 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
     to.region.push_back(range(cache.back(), one(cache.back().dtype())));
   }
   block.name_hint = copy.name;
-  Ref<BufferRegion> outside = make<BufferRegion>(std::move(from)), inside = make<BufferRegion>(std::move(to));
+  Ref<BufferRegion> outside = make(std::move(from)), inside = make(std::move(to));
   if (into_cache) {
     block.reads = {outside};
     block.writes = {inside};
@@ -275,7 +275,7 @@ Ref<Block> with_views_in(const std::string& scope, const Ref<Block>& block, cons
     const PointerType* type = data.type_annotation.as<PointerType>();
     if (!type) return;
     data.type_annotation = make<PointerType>({type->element_type, scope});
-    moved[match->buffer->data] = make<Var>(std::move(data), match->buffer->data.span());
+    moved[match->buffer->data] = make(std::move(data), match->buffer->data.span());
   });
   moved.erase(original->data);
   if (moved.empty()) return block;
@@ -354,7 +354,7 @@ Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool
     for (size_t d : indices_of(old->region)) {
       moved.region.push_back(range(behind(old->region[d]->min, copy.offset[d]), old->region[d]->extent));
     }
-    return make<BufferRegion>(std::move(moved), old.span());
+    return make(std::move(moved), old.span());
   };
   return rewrite(
       block,
@@ -373,7 +373,7 @@ Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool
       [&](const Ref<Prefetch>& old, Rewriter& walk) -> Stmt {
         Prefetch moved = *walk.descend(old);
         if (reads) moved.region = region(moved.region);
-        return make<Prefetch>(std::move(moved), old.span());
+        return make(std::move(moved), old.span());
       },
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         Block moved = *walk.descend(old);
@@ -383,7 +383,7 @@ Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool
         if (writes) {
           for (auto& write : moved.writes) write = region(write);
         }
-        return make<Block>(std::move(moved), old.span());
+        return make(std::move(moved), old.span());
       });
 }
 

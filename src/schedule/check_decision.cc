@@ -46,7 +46,7 @@ Status check_taken(const Value& decision, const Instruction& taken) {
 Status check_decision(const Step& step, const Value& decision) {
   TW_TRY(changed, with_decision(step.instruction, decision));
   if (!step.before) return Ok{};
-  TW_TRY(planned, kind_info(changed).plan(*step.before, changed));
+  TW_TRY(planned, plan(*step.before, changed));
   return planned.recorded ? check_taken(decision, *planned.recorded) : Status(Ok{});
 }
 

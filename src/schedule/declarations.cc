@@ -25,7 +25,7 @@ Ref<Block> with_marks(const Ref<Block>& root, const std::vector<const Block*>& b
     if (none_of(blocks, [&](const Block* block) { return block == old.as<Block>(); })) return inner;
     Block marked = *inner;
     analysis::take_at_its_word(marked);
-    return make<Block>(std::move(marked), old.span());
+    return make(std::move(marked), old.span());
   });
 }
 
@@ -36,7 +36,7 @@ Ref<T> without_marks(const Ref<T>& root) {
     if (!analysis::is_taken_at_its_word(*inner)) return inner;
     Block plain = *inner;
     analysis::forget_its_word(plain);
-    return make<Block>(std::move(plain), old.span());
+    return make(std::move(plain), old.span());
   });
 }
 
@@ -53,8 +53,8 @@ std::optional<Plan> plan_believing(const State& state, const Instruction& instru
                                    const Ref<Block>& root, const std::vector<const Block*>& blocks) {
   State marked = state;
   marked.commit({.func = func, .root = with_marks(root, blocks)});
-  auto plan = kind_info(instruction).plan(marked, instruction);
-  return plan.ok() ? std::optional(std::move(*plan)) : std::nullopt;
+  Result<Plan> planned = plan(marked, instruction);
+  return planned.ok() ? std::optional(std::move(*planned)) : std::nullopt;
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ std::optional<Plan> plan_by_declarations(const State& state, const Instruction& 
   if (!plan) return std::nullopt;
   for (size_t i = believed.size(); i-- > 0 && believed.size() > 1;) {
     std::vector<const Block*> fewer = believed;
-    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    erase_at(fewer, i);
     if (auto other = plan_believing(state, instruction, *func, root, fewer)) {
       plan = std::move(other);
       believed = std::move(fewer);

@@ -13,7 +13,7 @@ bool may_fail_outside(const std::vector<Expr>& values, const analysis::Tree& tre
   if (none_of(values, [&](const Expr& value) { return analysis::may_fail(value, analyzer); })) return false;
   return any_of(outer, [&](int at) {
     const Expr& extent = tree.for_at(at).extent;
-    return !analyzer.can_prove(gt(extent, zero(extent.dtype())));
+    return !analyzer.can_prove(gt(extent, 0));
   });
 }
 

@@ -67,7 +67,7 @@ Ref<Block> TreeEdit::rebuild_block(const Ref<Block>& block, int at) {
   if (auto* found = find_value(changes_, at)) {
     for (const auto& change : found->on_block) change(copy);
   }
-  return make<Block>(std::move(copy), block.span());
+  return make(std::move(copy), block.span());
 }
 
 Stmt TreeEdit::rebuild(int at) {
@@ -78,7 +78,7 @@ Stmt TreeEdit::rebuild(int at) {
     if (auto* known = find_value(changes_, at)) {
       for (const auto& change : known->on_realize) change(copy);
     }
-    return make<BlockRealize>(std::move(copy), old.span());
+    return make(std::move(copy), old.span());
   }
   if (old.is<SeqStmt>()) return rebuild_sequence(at);
   if (const For* loop = old.as<For>()) {
@@ -94,7 +94,7 @@ Stmt TreeEdit::rebuild(int at) {
       if (!copy.else_case.defined()) return {};
       copy.then_case = nop();
     }
-    return make<IfThenElse>(std::move(copy), old.span());
+    return make(std::move(copy), old.span());
   }
   // Every other kind of statement has one body, and is removed if its body is.
   bool emptied = false;

@@ -129,7 +129,7 @@ Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const Executi
                                          .thread_tag = thread_axis});
   }
   TreeEdit edit(*place.tree);
-  edit.replace(place.at, make<For>(std::move(loop), place.node().span()));
+  edit.replace(place.at, make(std::move(loop), place.node().span()));
   Plan plan = give_loops(place.func, edit.finish(), {});
   if (kind == ForKind::kParallel || kind == ForKind::kVectorized) {
     if (auto obstacle = why_threads_no_longer_wait(*tree, Tree::of(plan.root), at)) {

@@ -175,10 +175,7 @@ bool may_wrap(const Expr& value, arith::Analyzer& analyzer) {
       }
     }
   };
-  visit(
-      value, [&](const Ref<Add>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<Sub>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<Mul>& node, Visitor& walk) { look(node, walk); });
+  visit(value, on<Add, Sub, Mul>(look));
   return wraps;
 }
 
@@ -186,26 +183,20 @@ bool may_wrap(const Expr& value, arith::Analyzer& analyzer) {
 bool is_index_of(const BlockRealize& consumer, const Ref<Buffer>& buffer) {
   bool is_index = false;
   auto look = [&](const Expr& e) {
-    visit(e, [&](const Ref<BufferLoad>& load, Visitor& walk) {
-      is_index |= load->buffer == buffer;
-      walk.descend(load);
-    });
+    visit(e, [&](const Ref<BufferLoad>& load) { is_index |= load->buffer == buffer; });
   };
   for (const Expr& value : consumer.iter_values) look(value);
   visit(
       consumer.block,
-      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      [&](const Ref<BufferLoad>& load) {
         for (const Expr& index : load->indices) look(index);
-        walk.descend(load);
       },
-      [&](const Ref<BufferStore>& store, Visitor& walk) {
+      [&](const Ref<BufferStore>& store) {
         for (const Expr& index : store->indices) look(index);
-        walk.descend(store);
       },
-      [&](const Ref<For>& loop, Visitor& walk) {
+      [&](const Ref<For>& loop) {
         look(loop->min);
         look(loop->extent);
-        walk.descend(loop);
       });
   return is_index;
 }
@@ -215,8 +206,7 @@ bool is_index_of(const BlockRealize& consumer, const Ref<Buffer>& buffer) {
 Status check_wraps_nowhere(const Place& producer, const Assignment& made, int consumer, const char* code) {
   const Tree& tree = *producer.tree;
   if (!arith::is_index(made.buffer->dtype) || !is_index_of(*tree.realize_at(consumer), made.buffer)) return Ok{};
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, producer.at);
+  auto analyzer = analysis::analyzer_above(tree, producer.at);
   if (!may_wrap(made.store->value, analyzer)) return Ok{};
   return refuse(code,
                 describe_block(tree.block_at(consumer)) + " takes '" + made.buffer->name + "' as an index, and what " +
@@ -235,7 +225,7 @@ Ref<Block> with_reads_of_indices(Block block, SpanId span) {
   };
   look(block.reads);
   look(block.writes);
-  return found ? with_found_reads(std::move(block), span) : make<Block>(std::move(block), span);
+  return found ? with_found_reads(std::move(block), span) : make(std::move(block), span);
 }
 
 Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore* part) {
@@ -248,7 +238,7 @@ Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore
   std::erase_if(block.reads, [&](const Ref<BufferRegion>& read) { return !behind_pointer(read); });
   std::erase_if(found.reads, behind_pointer);
   append_range(block.reads, found.reads);
-  Ref<Block> result = make<Block>(std::move(block), span);
+  Ref<Block> result = make(std::move(block), span);
   analysis::PlainBlock::carry_over(*draft, *result);
   return result;
 }

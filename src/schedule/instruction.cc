@@ -172,7 +172,8 @@ KindInfo describe(std::string_view kind, std::string_view method) {
   KindInfo info{};
   info.kind = kind;
   info.method = method;
-  info.family = I::kFamily;
+  info.family = Family::kTransform;
+  if constexpr (requires { I::kFamily; }) info.family = I::kFamily;
   if constexpr (requires { I::kPositional; }) info.positional = I::kPositional;
   if constexpr (requires { I::kBelieves; }) info.believes = I::kBelieves;
   using R = typename I::Returns;
@@ -182,6 +183,9 @@ KindInfo describe(std::string_view kind, std::string_view method) {
   info.doc = I::kDoc;
   static_assert(::tilewright::detail::count_fields<I>() == I::Members::count, "a field is missing in Members");
   I defaults{};
+  if constexpr (requires { defaults.decision; }) info.family = Family::kSample;
+  int required = I::Members::count;
+  if constexpr (requires { I::kRequired; }) required = I::kRequired;
   for_each_field(defaults, [&]<class F>(std::string_view name, const F& field) {
     Param param{};
     param.name = name;
@@ -197,7 +201,7 @@ KindInfo describe(std::string_view kind, std::string_view method) {
     }
     if constexpr (requires { I::kSide; }) param.side = name == I::kSide;
     if constexpr (requires { I::kOmitDefault; }) param.omit_default = name == I::kOmitDefault;
-    param.required = static_cast<int>(info.params.size()) < I::kRequired && !param.star;
+    param.required = static_cast<int>(info.params.size()) < required && !param.star;
     param.default_value = param.omit_empty ? Value{None{}} : FieldTraits<F>::to(field);
     param.type = FieldTraits<F>::type();
     param.takes_none = takes<F, None>;
@@ -250,7 +254,7 @@ std::string python_default(const Value& value) {
 std::string Value::kind() const {
   static constexpr std::array names = {"None",    "a bool",          "an integer", "a float", "a string", "a loop",
                                        "a block", "a sampled value", "a list",     "a dict",  "a node"};
-  if (const auto* node = as<NodeRef>()) return node->defined() ? "a " + std::string(kind_name(node->kind())) : "None";
+  if (const auto* node = as<NodeRef>()) return node->defined() ? "a " + kind_name(node->kind()) : "None";
   return names[data.index()];
 }
 
@@ -275,6 +279,10 @@ const KindInfo& kind_of() {
 #define X(kind, method) template const KindInfo& kind_of<kind>();
 #include "schedule/instructions.def"
 #undef X
+
+Result<Plan> plan(const State& state, const Instruction& instruction) {
+  return instruction.info().plan(state, instruction);
+}
 
 std::span<const KindInfo> all_kinds() { return table(); }
 

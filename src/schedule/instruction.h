@@ -15,9 +15,12 @@
 #include <vector>
 
 #include "schedule/instruction_fields.h"
+#include "support/result.h"
 
 namespace tilewright::schedule {
 
+class State;
+struct Plan;
 struct KindInfo;
 /// The row of the kind whose aggregate is I.
 template <class I>
@@ -104,6 +107,8 @@ struct KindInfo {
 };
 
 std::span<const KindInfo> all_kinds();
+/// What the instruction changes, or why it is refused. Changes nothing.
+Result<Plan> plan(const State& state, const Instruction& instruction);
 inline const KindInfo& kind_info(const Instruction& instruction) { return instruction.info(); }
 /// Finds a kind by name ("Split"); null if there is none.
 const KindInfo* find_kind(std::string_view kind);

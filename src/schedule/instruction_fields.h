@@ -10,12 +10,8 @@
 
 #include "ir/fields.h"
 #include "schedule/value.h"
-#include "support/result.h"
 
 namespace tilewright::schedule {
-
-class State;
-struct Plan;
 
 using BlockOrLoop = std::variant<BlockRV, LoopRV>;
 /// The blocks under a loop, or blocks next to one another.
@@ -61,9 +57,9 @@ struct OmitEmpty {
 };
 
 enum class Family {
-  kLookup,     ///< gives handles
-  kSample,     ///< samples a decision
-  kTransform,  ///< changes the program
+  kLookup,     ///< gives handles: the aggregate's kFamily says so
+  kSample,     ///< samples a decision: the aggregate has a field of that name
+  kTransform,  ///< changes the program: all others
 };
 
 }  // namespace tilewright::schedule

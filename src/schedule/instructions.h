@@ -1,5 +1,6 @@
 // The aggregates of all instructions, for instruction.cc. Each is in primitives/METHOD.h: its field names are the
-// parameter names of the Python method, its field types say what a parameter takes.
+// parameter names of the Python method, its field types say what a parameter takes. Without a default are the first
+// kRequired parameters, all of them where an aggregate has no such number. METHOD.cc defines plan().
 #pragma once
 
 #include "schedule/primitives/add_unit_loop.h"
@@ -69,3 +70,11 @@
 #include "schedule/primitives/unsafe_set_dtype.h"
 #include "schedule/primitives/vectorize.h"
 #include "schedule/primitives/write_at.h"
+
+namespace tilewright::schedule {
+
+#define X(kind, method) Result<Plan> plan(const State& state, const kind& instruction);
+#include "schedule/instructions.def"
+#undef X
+
+}  // namespace tilewright::schedule

@@ -8,8 +8,7 @@ namespace tilewright::schedule {
 Status require_kept_shape(const Tree& tree, int scope, const Ref<Buffer>& buffer, const char* code) {
   for (const Expr& extent : buffer->shape) {
     if (extent.is<IntImm>() || extent.is<Var>()) continue;
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, tree, scope);
+    auto analyzer = analysis::analyzer_above(tree, scope);
     if (analysis::may_divide_by_zero(extent, analyzer)) {
       return refuse(code,
                     "the shape of '" + buffer->name + "' would divide by what may be zero, also where no loop of " +

@@ -59,7 +59,7 @@ Stmt element_block(const PaddedLayout& layout, const std::string& name, Where&& 
     axes.push_back(block.iter_vars.back()->var);
   }
   body(block, axes);
-  Stmt realize = make<BlockRealize>({elements.indices, where(elements.indices), make<Block>(std::move(block))});
+  Stmt realize = make<BlockRealize>({elements.indices, where(elements.indices), make(std::move(block))});
   return elements.around(layout, std::move(realize));
 }
 
@@ -172,9 +172,8 @@ class RowMajorNest {
       }
     }
     bool same = true;
-    visit(tree_.stmt(last), [&](const Ref<BufferLoad>& read, Visitor& walk) {
+    visit(tree_.stmt(last), [&](const Ref<BufferLoad>& read) {
       if (read->buffer == layout_.before) same &= is_same_element(read->indices, bound);
-      walk.descend(read);
     });
     return same;
   }
@@ -255,8 +254,8 @@ class RowMajorNest {
     }
     if (changed.init.defined()) changed.init = inside(changed.init, values, here);
     changed.body = inside(changed.body, values, here);
-    result.block = make<Block>(std::move(changed), realize->block.span());
-    return make<BlockRealize>(std::move(result), realize.span());
+    result.block = make(std::move(changed), realize->block.span());
+    return make(std::move(result), realize.span());
   }
 
   Ref<BufferRegion> moved(const Ref<BufferRegion>& region, const VarMap& values, const std::vector<Expr>& here) const {
@@ -265,7 +264,7 @@ class RowMajorNest {
     for (Ref<Range>& dim : result.region) {
       dim = range(analyzer_.simplify(dim->min), analyzer_.simplify(dim->extent));
     }
-    return make<BufferRegion>(std::move(result));
+    return make(std::move(result));
   }
 
   /// A statement in the new indices.
@@ -277,11 +276,11 @@ class RowMajorNest {
           if (read->buffer == layout_.before) return load(layout_.after, here);
           BufferLoad result = *walk.descend(read);
           for (Expr& index : result.indices) index = analyzer_.simplify(index);
-          return make<BufferLoad>(std::move(result), read.span());
+          return make(std::move(result), read.span());
         },
         [&](const Ref<BufferStore>& s, Rewriter& walk) -> Stmt {
           BufferStore result{layout_.after, if_then_else(padding, pad_value, walk(s->value)), here, {}};
-          return make<BufferStore>(std::move(result), s.span());
+          return make(std::move(result), s.span());
         });
   }
 

@@ -51,8 +51,7 @@ class Matcher {
       return match(a, said->body);
     }
     if (a.kind() != d.kind()) {
-      return differ("the description has a " + std::string(kind_name(d.kind())) + " where the block has a " +
-                        std::string(kind_name(a.kind())),
+      return differ("the description has a " + kind_name(d.kind()) + " where the block has a " + kind_name(a.kind()),
                     a);
     }
     if (mine) return match_loop(*mine, *said, a);
@@ -79,7 +78,7 @@ class Matcher {
       inside_.emplace_back(let->var);
       return match(let->body, other.body);
     }
-    return differ("a " + std::string(kind_name(a.kind())) + " cannot be compared", a);
+    return differ("a " + kind_name(a.kind()) + " cannot be compared", a);
   }
 
   bool match_loop(const For& mine, const For& said, const NodeRef& where) {
@@ -205,6 +204,9 @@ class Matcher {
     return match_parts(a, d) || no();
   }
 
+  static constexpr Kind kCommuting[] = {Kind::kAdd, Kind::kMul, Kind::kMin, Kind::kMax,
+                                        Kind::kEQ,  Kind::kNE,  Kind::kAnd, Kind::kOr};
+
   /// Matches expressions of one kind.
   bool match_parts(const Expr& a, const Expr& d) {
     if (const BufferLoad* load = a.as<BufferLoad>()) {
@@ -225,32 +227,14 @@ class Matcher {
       if (!structural_equal(call->op, other.op) || call->args.size() != other.args.size()) return false;
       for (size_t i : indices_of(call->args)) {
         if (call->args[i].sort() != Sort::kExpr || other.args[i].sort() != Sort::kExpr) return false;
-        if (!match(Expr(call->args[i]), Expr(other.args[i]))) return false;
+        if (!match(call->arg(i), other.arg(i))) return false;
       }
       return true;
     }
-#define TW_PAIR(Name, commutes)                                                \
-  if (const Name* n = a.as<Name>()) {                                          \
-    return match_pair(n->a, n->b, d.as<Name>()->a, d.as<Name>()->b, commutes); \
-  }
-    TW_PAIR(Add, true)
-    TW_PAIR(Sub, false)
-    TW_PAIR(Mul, true)
-    TW_PAIR(Div, false)
-    TW_PAIR(Mod, false)
-    TW_PAIR(FloorDiv, false)
-    TW_PAIR(FloorMod, false)
-    TW_PAIR(Min, true)
-    TW_PAIR(Max, true)
-    TW_PAIR(EQ, true)
-    TW_PAIR(NE, true)
-    TW_PAIR(LT, false)
-    TW_PAIR(LE, false)
-    TW_PAIR(GT, false)
-    TW_PAIR(GE, false)
-    TW_PAIR(And, true)
-    TW_PAIR(Or, true)
-#undef TW_PAIR
+    if (const BinaryOperands operands = binary_operands(a)) {
+      const BinaryOperands others = binary_operands(d);
+      return match_pair(*operands.a, *operands.b, *others.a, *others.b, is_contained(kCommuting, a.kind()));
+    }
     return structural_equal(a, said(d));
   }
 

@@ -1,5 +1,5 @@
 // Functions that the files of primitives/ use to make plans, and the words of their refusals. Each file defines plan(),
-// which primitives/METHOD.h declares. plan() returns the changes of the instruction, or why it is refused, and never
+// which instructions.h declares. plan() returns the changes of the instruction, or why it is refused, and never
 // changes anything.
 #pragma once
 
@@ -40,6 +40,13 @@ Status require_zero_start(const Place& place, const char* code);
 Status require_kept_bounds(const Place& outer, const Place& place, const char* code);
 /// Requires that the text names a memory scope for a copy of a buffer of the block.
 Status require_memory_scope(const std::string& scope, const Place& block, const char* code);
+
+/// The instruction as it is recorded: with what one of its fields was found to be.
+template <class I, class Field>
+I recorded_with(I instruction, Field I::* field, std::type_identity_t<Field> value) {
+  instruction.*field = std::move(value);
+  return instruction;
+}
 
 /// Handles to the blocks at these positions.
 Plan give_blocks(uint32_t func, const Tree& tree, const std::vector<int>& positions);

@@ -59,16 +59,13 @@ bool is_digit(const Expr& e) {
 void Rebind::rebind_axes(BlockRealize& realize) {
   std::vector<bool> changed(realize.iter_values.size());
   bool sums_divided = false;
-  auto look = [&](const Expr& part) { sums_divided |= !is_digit(part); };
   for (size_t i : indices_of(changed)) {
     Expr& value = realize.iter_values[i];
     Expr after = substitute(value, map_);
     if (after == value) continue;
     changed[i] = true;
     value = std::move(after);
-    visit(
-        value, [&](const Ref<FloorDiv>& part, Visitor&) { look(part); },
-        [&](const Ref<FloorMod>& part, Visitor&) { look(part); });
+    visit(value, on<FloorDiv, FloorMod>([&](const auto& part, Visitor&) { sums_divided |= !is_digit(part); }));
   }
   if (!is_contained(changed, true)) return;
   if (!sums_divided) {
@@ -107,7 +104,7 @@ Stmt Rebind::operator()(const Stmt& body, const Expr& condition) {
         copy.min = std::move(min);
         copy.extent = std::move(extent);
         copy.body = std::move(inner);
-        return make<For>(std::move(copy), loop.span());
+        return make(std::move(copy), loop.span());
       },
       [&](const Ref<BlockRealize>& realize, Rewriter&) -> Stmt {
         BlockRealize copy = *realize;
@@ -124,7 +121,7 @@ Stmt Rebind::operator()(const Stmt& body, const Expr& condition) {
           copy.block = substitute(copy.block, map_);
           break;
         }
-        return make<BlockRealize>(std::move(copy), realize.span());
+        return make(std::move(copy), realize.span());
       },
       [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(map_, v, v); });
 }

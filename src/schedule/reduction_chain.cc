@@ -116,7 +116,7 @@ Stmt in_copied_loops(const ReductionChain& chain, const VarMap& loop_vars, Stmt 
     copy.min = substitute(copy.min, loop_vars);
     copy.extent = substitute(copy.extent, loop_vars);
     copy.body = std::move(body);
-    body = make<For>(std::move(copy), chain.block.tree->stmt(chain.loops[i]).span());
+    body = make(std::move(copy), chain.block.tree->stmt(chain.loops[i]).span());
   }
   return body;
 }
@@ -126,15 +126,15 @@ Ref<Buffer> partial_buffer(const Ref<Buffer>& result, size_t position, const Exp
   buffer.name = result->name + ".rf";
   Var data = *result->data;
   data.name_hint = buffer.name;
-  buffer.data = make<Var>(std::move(data));
-  buffer.shape.insert(buffer.shape.begin() + static_cast<std::ptrdiff_t>(position), extent);
+  buffer.data = make(std::move(data));
+  insert_at(buffer.shape, position, extent);
   buffer.strides.clear();
   // Without dimensions there is no index type to use.
   if (result->shape.empty() && is_const_int(result->elem_offset, 0)) buffer.elem_offset = zero(DataType::int_(64));
   // A view begins somewhere in what it is a view of; this is memory of its own.
   if (!is_const_int(buffer.elem_offset, 0)) buffer.elem_offset = zero(extent.dtype());
   buffer.axis_separators.clear();
-  return make<Buffer>(std::move(buffer));
+  return make(std::move(buffer));
 }
 
 }  // namespace tilewright::schedule

@@ -91,8 +91,7 @@ int statement_of(const AtLoop& at, int block) { return statement_with(*at.loop.t
 arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, const Ref<Buffer>& buffer, bool reads,
                            const std::string& storage_scope) {
   const Tree& tree = *at.loop.tree;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, at.loop.at);
+  auto analyzer = analysis::analyzer_above(tree, at.loop.at);
   arith::Box all;
   for (int block : blocks) {
     std::vector<int> loops = *analysis::loops_between(tree, at.loop.at, block), more = sharing_loops(at, storage_scope);
@@ -163,9 +162,7 @@ std::vector<LoopInRegion> loops_in(const arith::Region& region, const Tree& tree
   };
   for (const Ref<Range>& r : region) {
     for (const Expr& end : {r->min, r->extent}) {
-      visit(
-          end, [&](const Ref<Var>& v) { take(v, v); }, [&](const Ref<FloorDiv>& e, Visitor& v) { look(e, v); },
-          [&](const Ref<FloorMod>& e, Visitor& v) { look(e, v); });
+      visit(end, [&](const Ref<Var>& v) { take(v, v); }, on<FloorDiv, FloorMod>(look));
     }
   }
   return result;
@@ -205,12 +202,7 @@ RegionBlock region_block(const AtLoop& at, const arith::Region& region, bool by_
     auto axis = find_if(axes, [&](const auto& each) { return structural_equal(each.first, e); });
     return axis == axes.end() ? Expr(walk.descend(e)) : axis->second;
   };
-  auto in_axes = [&](const Expr& e) {
-    return rewrite(
-        e, [&](const Ref<Var>& v, Rewriter& walk) { return axis_of(v, walk); },
-        [&](const Ref<FloorDiv>& quotient, Rewriter& walk) { return axis_of(quotient, walk); },
-        [&](const Ref<FloorMod>& rest, Rewriter& walk) { return axis_of(rest, walk); });
-  };
+  auto in_axes = [&](const Expr& e) { return rewrite(e, on<Var, FloorDiv, FloorMod>(axis_of)); };
   for (const Ref<Range>& r : region) result.region.push_back(range(in_axes(r->min), in_axes(r->extent)));
   return result;
 }
@@ -311,8 +303,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
       return refuse(codes.values, *obstacle, "copy at a loop in which all that is read is complete");
     if (reads || analysis::BlockFacts::of(tree.block_ref(block)).role == analysis::BlockRole::kUpdate) continue;
     std::vector<int> loops = *analysis::loops_between(tree, at.loop.at, block);
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, tree, at.loop.at);
+    auto analyzer = analysis::analyzer_above(tree, at.loop.at);
     for (const Ref<BufferRegion>& write : tree.block_at(block).writes) {
       if (write->buffer != buffer || surely_runs(tree, block, write, loops, analyzer)) continue;
       return refuse(codes.values,
@@ -322,8 +313,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
     }
   }
   arith::Region region = region_below(at, choice.chosen, buffer, reads, storage_scope);
-  arith::Analyzer outside;
-  analysis::bind_above(outside, tree, at.loop.at);
+  auto outside = analysis::analyzer_above(tree, at.loop.at);
   analysis::SureReads sure;
   for (int block : choice.chosen) sure.add(tree, at.loop.at, block, outside);
   const arith::Box box = analysis::without_failing_ends(arith::box_of(region), outside, sure, sure);

@@ -253,7 +253,7 @@ Conditions conditions_of(const Tree& tree, int block) {
   const std::vector<int> loops = tree.loops_above(block);
   if (!is_true(realize.predicate)) divide(realize.predicate, analysis::inputs_of(tree, loops), found);
   for (const Expr& extent : silent_extents(tree, block, loops, realize.iter_values)) {
-    divide(gt(extent, zero(extent.dtype())), analysis::inputs_of(tree, loops), found);
+    divide(gt(extent, 0), analysis::inputs_of(tree, loops), found);
   }
   return found;
 }
@@ -284,8 +284,7 @@ std::optional<arith::Box> instances_of(const BlockRealize& realize, const Tree& 
     auto counters = analysis::counters_of(tree, loops);
     if (auto plain = counters ? arith::plain_box(points, *counters) : std::nullopt) return plain;
   }
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, scope);
+  auto analyzer = analysis::analyzer_above(tree, scope);
   auto all = analysis::surely_reached(points, analysis::inputs_of(tree, loops), realize.predicate, analyzer);
   if (!all) return std::nullopt;
   // Where one of the loops does not run, there are none, and nothing is asked of them.
@@ -311,8 +310,7 @@ std::optional<Chosen> chosen_now(const Tree& tree, int block) {
   realize.predicate = bool_imm(true);
   auto box = instances_of(realize, tree, block);
   if (!box) return std::nullopt;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, tree[block].scope);
+  auto analyzer = analysis::analyzer_above(tree, tree[block].scope);
   arith::Box domain;
   for (const Ref<IterVar>& axis : realize.block->iter_vars) domain.push_back(IntSet::of_range(axis->dom));
   return Chosen{arith::intersect(*box, domain, analyzer), condition};
@@ -322,8 +320,7 @@ std::optional<Chosen> chosen_now(const Tree& tree, int block) {
 bool chooses_the_same(const Tree& before, int old_at, const Tree& after, int new_at) {
   auto was = chosen_now(before, old_at), is = chosen_now(after, new_at);
   if (!was || !is || is_true(was->condition) || !structural_equal(was->condition, is->condition)) return false;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, before, before[old_at].scope);
+  auto analyzer = analysis::analyzer_above(before, before[old_at].scope);
   return arith::proves_subset(was->box, is->box, analyzer) && arith::proves_subset(is->box, was->box, analyzer);
 }
 
@@ -331,8 +328,7 @@ bool chooses_the_same(const Tree& before, int old_at, const Tree& after, int new
 bool runs_the_same(const Tree& before, int old_at, const Tree& after, int new_at) {
   auto was = instances_now(before, old_at), is = instances_now(after, new_at);
   if (!was || !is) return false;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, before, before[old_at].scope);
+  auto analyzer = analysis::analyzer_above(before, before[old_at].scope);
   return arith::proves_subset(*was, *is, analyzer) && arith::proves_subset(*is, *was, analyzer);
 }
 
@@ -346,10 +342,9 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
   }
   int old_scope = before[old_at].scope, new_scope = after[new_at].scope;
   auto new_loops = analysis::loops_between(after, new_scope, new_at);
-  arith::Analyzer analyzer, where_it_ran, where_it_runs_now;
-  for (arith::Analyzer* one : {&analyzer, &where_it_ran, &where_it_runs_now}) {
-    analysis::bind_above(*one, before, old_scope);
-  }
+  auto analyzer = analysis::analyzer_above(before, old_scope);
+  auto where_it_ran = analysis::analyzer_above(before, old_scope);
+  auto where_it_runs_now = analysis::analyzer_above(before, old_scope);
   analysis::assume_runs(where_it_ran, before, before.loops_above(old_at));
   if (new_loops) analysis::assume_runs(where_it_runs_now, after, *new_loops);
   // A block that surely reads its producers ran only where they ran; other blocks need a proof.
@@ -392,8 +387,7 @@ Result<arith::Box> known_instances(const Place& block, const char* code) {
 bool runs_whole_domain(const Tree& tree, int at) {
   auto instances = instances_now(tree, at);
   if (!instances || !is_true(conditions_of(tree, at).steady)) return false;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, tree[at].scope);
+  auto analyzer = analysis::analyzer_above(tree, tree[at].scope);
   arith::Box domain;
   for (const Ref<IterVar>& axis : tree.block_at(at).iter_vars) domain.push_back(IntSet::of_range(axis->dom));
   return arith::proves_subset(domain, *instances, analyzer) && arith::proves_subset(*instances, domain, analyzer);
@@ -557,8 +551,7 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
     before = std::move(chosen->box);
     condition = std::move(chosen->condition);
   }
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, move.loop.at);
+  auto analyzer = analysis::analyzer_above(tree, move.loop.at);
   analysis::assume_runs_around(analyzer, tree, move.loop.at);
   std::vector<Ref<Var>> around{move.loop.loop().loop_var};
   for (int at : tree.loops_above(move.loop.at)) around.push_back(tree.for_at(at).loop_var);

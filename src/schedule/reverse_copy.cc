@@ -23,9 +23,8 @@ bool is_said_by_axes(const Place& block, const Expr& e) {
   bool fine = true;
   visit(
       e,
-      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      [&](const Ref<BufferLoad>& load) {
         fine = fine && !block.tree->touches(block.block().writes, load->buffer) && !load->predicate.defined();
-        walk.descend(load);
       },
       [&](const Ref<Let>&) { fine = false; });
   for_each_free_var(e, [&](const Ref<Var>& v) { fine = fine && (v.dtype().is_handle() || !is_foreign(block, v)); });
@@ -146,11 +145,7 @@ namespace {
 
 bool is_read_by_init(const Block& block, const Ref<Buffer>& buffer) {
   bool reads = false;
-  if (block.init.defined())
-    visit(block.init, [&](const Ref<BufferLoad>& load, Visitor& walk) {
-      reads |= load->buffer == buffer;
-      walk.descend(load);
-    });
+  if (block.init.defined()) visit(block.init, [&](const Ref<BufferLoad>& load) { reads |= load->buffer == buffer; });
   return reads;
 }
 
@@ -200,8 +195,7 @@ Result<Expr> has_instances(const Place& block, int outside, const AxisCache& cac
   auto loops = analysis::loops_between(tree, outside, block.at);
   std::vector<Expr> dropped;
   std::vector<Ref<Var>> inside;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, outside);
+  auto analyzer = analysis::analyzer_above(tree, outside);
   for (int at : *loops) {
     const For& loop = tree.for_at(at);
     const bool kept = any_of(

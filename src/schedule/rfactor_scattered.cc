@@ -61,7 +61,7 @@ ScatteredSteps find_steps(const Ref<Block>& block) {
   };
   visit(
       block,
-      [&](const Ref<BufferStore>& store, Visitor& walk) {
+      [&](const Ref<BufferStore>& store) {
         if (store->buffer->data == data) {
           auto step = ReductionStep::of(*store);
           ++stores;
@@ -73,12 +73,8 @@ ScatteredSteps find_steps(const Ref<Block>& block) {
             steps.step = std::move(step);
           }
         }
-        walk.descend(store);
       },
-      [&](const Ref<BufferLoad>& load, Visitor& walk) {
-        loads += load->buffer->data == data;
-        walk.descend(load);
-      },
+      [&](const Ref<BufferLoad>& load) { loads += load->buffer->data == data; },
       [&](const Ref<MatchBufferRegion>& match) {
         if (match->source->buffer->data == data) say("it has a view of its result");
       },
@@ -108,7 +104,7 @@ class Copies {
     Nest nest;
     Expr lane = nest.add(copy_of(chain_.loop.loop()), IterType::kDataPar, "v" + name_of_lane());
     std::vector<Expr> indices = nest.add_dimensions(steps_.result->shape);
-    indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane - chain_.loop.loop().min);
+    insert_at(indices, position_, lane - chain_.loop.loop().min);
     nest.block.name_hint = realize_.block->name_hint + "_rf_init";
     nest.block.writes = {analysis::region_of_element(copies_, indices)};
     nest.block.body = store(copies_, steps_.step->identity(), indices);
@@ -151,7 +147,7 @@ class Copies {
     }
     block.name_hint += "_rf";
     block.id = {};
-    partial_block_ = in_copies(substitute(make<Block>(std::move(block), realize_.block.span()), axes), lane);
+    partial_block_ = in_copies(substitute(make(std::move(block), realize_.block.span()), axes), lane);
     Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
                                     .predicate = substitute(realize_.predicate, loop_vars),
                                     .block = partial_block_});
@@ -166,7 +162,7 @@ class Copies {
     }
     std::vector<Expr> element = nest.add_dimensions(steps_.result->shape), indices = element;
     Expr lane = nest.add(chain_.loop.loop(), IterType::kCommReduce, "v" + name_of_lane());
-    indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane - chain_.loop.loop().min);
+    insert_at(indices, position_, lane - chain_.loop.loop().min);
     nest.block.name_hint = realize_.block->name_hint;
     nest.block.id = realize_.block->id;
     nest.block.reads = {analysis::region_of_element(steps_.result, element),
@@ -204,10 +200,10 @@ class Copies {
     }
     Stmt finish() {
       Stmt nest = make<BlockRealize>(
-          {.iter_values = std::move(values), .predicate = bool_imm(true), .block = make<Block>(std::move(block))});
+          {.iter_values = std::move(values), .predicate = bool_imm(true), .block = make(std::move(block))});
       for (For& loop : reversed(loops)) {
         loop.body = std::move(nest);
-        nest = make<For>(std::move(loop));
+        nest = make(std::move(loop));
       }
       return nest;
     }
@@ -246,7 +242,7 @@ class Copies {
             made.buffer = copies_;
             made.region.insert(made.region.begin() + at, range(lane, one(lane.dtype())));
           }
-          return make<BufferRegion>(std::move(made), old.span());
+          return make(std::move(made), old.span());
         });
   }
 
@@ -281,10 +277,8 @@ Status check_result_is_whole(const ReductionChain& chain, const Ref<Buffer>& res
 bool is_scattered(const ReductionChain& chain) {
   bool found = analysis::BlockFacts::of(chain.block.tree->block_ref(chain.block.at)).scatters;
   if (!chain.block.block().init.defined()) {
-    visit(chain.block.block().body, [&](const Ref<BlockRealize>& inside, Visitor& walk) {
-      found |= analysis::BlockFacts::of(inside->block).scatters;
-      walk.descend(inside);
-    });
+    visit(chain.block.block().body,
+          [&](const Ref<BlockRealize>& inside) { found |= analysis::BlockFacts::of(inside->block).scatters; });
   }
   return found;
 }

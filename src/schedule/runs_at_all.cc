@@ -19,7 +19,7 @@ namespace tilewright::schedule {
 Expr all_positive(const std::vector<Expr>& extents, arith::Analyzer& analyzer) {
   Expr condition = bool_imm(true);
   for (const Expr& extent : extents) {
-    Expr some = gt(extent, zero(extent.dtype()));
+    Expr some = gt(extent, 0);
     if (!analyzer.can_prove(some)) condition = logical_and(condition, some);
   }
   return condition;
@@ -32,8 +32,7 @@ std::vector<Expr> silent_extents(const analysis::Tree& tree, int block, const st
     const For& loop = tree.for_at(at);
     auto shows = [&](const Expr& value) { return arith::has_multiple(value, loop.loop_var); };
     if (const_int(loop.extent).value_or(0) > 0 || any_of(values, shows)) continue;
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, tree, tree[at].parent);
+    auto analyzer = analysis::analyzer_above(tree, tree[at].parent);
     auto moves = [&](const Expr& value) { return uses_var(value, loop.loop_var); };
     if (any_of(values, moves)) analysis::assume_instances(analyzer, tree, block, values);
     if (!is_true(all_positive({loop.extent}, analyzer))) result.push_back(loop.extent);
@@ -79,21 +78,18 @@ std::unordered_set<const NodeBase*> loops_that_empty_region(const NodeRef& body,
   std::vector<Expr> indices;
   visit(
       body,
-      [&](const Ref<For>& loop, Visitor& walk) {
+      [&](const Ref<For>& loop) {
         if (const_int(loop->extent).value_or(0) < 1) open.insert(loop->loop_var.get());
-        walk.descend(loop);
       },
-      [&](const Ref<BlockRealize>& realize, Visitor& walk) {
+      [&](const Ref<BlockRealize>& realize) {
         for (size_t i : indices_of(realize->iter_values)) {
           axes[realize->block->iter_vars[i]->var] = substitute(realize->iter_values[i], axes);
         }
-        walk.descend(realize);
       },
-      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      [&](const Ref<BufferLoad>& load) {
         if (load->buffer == buffer) {
           for (const Expr& index : load->indices) indices.push_back(substitute(index, axes));
         }
-        walk.descend(load);
       });
   for (const Expr& index : indices) {
     Ref<Var> only;
@@ -111,24 +107,14 @@ std::unordered_set<const NodeBase*> loops_that_empty_region(const NodeRef& body,
 }  // namespace
 
 bool may_not_read(const NodeRef& body, const Ref<Buffer>& buffer) {
-  bool chooses = false;
   const auto emptying = loops_that_empty_region(body, buffer);
-  visit(
-      body, [&](const Ref<And>&) { chooses = true; }, [&](const Ref<Or>&) { chooses = true; },
-      [&](const Ref<IfThenElse>&) { chooses = true; }, [&](const Ref<While>&) { chooses = true; },
-      [&](const Ref<For>& loop, Visitor& walk) {
-        chooses |= const_int(loop->extent).value_or(0) < 1 && !emptying.count(loop->loop_var.get());
-        walk.descend(loop);
+  return any_node(
+      body, on<And, Or, IfThenElse, While>([](const auto&) { return true; }),
+      [&](const Ref<For>& loop) {
+        return const_int(loop->extent).value_or(0) < 1 && !emptying.count(loop->loop_var.get());
       },
-      [&](const Ref<BlockRealize>& realize, Visitor& walk) {
-        chooses |= !is_true(realize->predicate);
-        walk.descend(realize);
-      },
-      [&](const Ref<Call>& call, Visitor& walk) {
-        chooses |= intrinsic_of(*call) == Intrinsic::k_if_then_else;
-        walk.descend(call);
-      });
-  return chooses;
+      [](const Ref<BlockRealize>& realize) { return !is_true(realize->predicate); },
+      [](const Ref<Call>& call) { return intrinsic_of(*call) == Intrinsic::k_if_then_else; });
 }
 
 bool is_read_anyhow(const analysis::Tree& tree, const std::vector<int>& readers, const Ref<Buffer>& buffer,
@@ -136,8 +122,7 @@ bool is_read_anyhow(const analysis::Tree& tree, const std::vector<int>& readers,
   return any_of(readers, [&](int reader) {
     auto loops = analysis::loops_between(tree, outside, reader);
     if (!loops) return false;
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, tree, outside);
+    auto analyzer = analysis::analyzer_above(tree, outside);
     const Block& block = tree.block_at(reader);
     return !may_not_read(block.body, buffer) && any_of(block.reads, [&](const Ref<BufferRegion>& read) {
       if (read->buffer != buffer) return false;
@@ -169,8 +154,7 @@ std::optional<Expr> written_in(const analysis::Tree& tree, int scope, int outsid
     const int both[] = {outside, writer};
     int common = tree.common_ancestor(both);
     auto loops = analysis::loops_between(tree, common, writer);
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, tree, common);
+    auto analyzer = analysis::analyzer_above(tree, common);
     for (const Ref<BufferRegion>& write : tree.block_at(writer).writes) {
       if (write->buffer != buffer) continue;
       Expr runs = loops ? runs_at_all(tree, writer, write, *loops, analyzer) : Expr();

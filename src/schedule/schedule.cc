@@ -187,7 +187,7 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
   TW_RETURN_IF_ERROR(check_handles(state_, instruction));
   std::optional<Plan> planned;
   try {
-    Result<Plan> result = kind_info(instruction).plan(state_, instruction);
+    Result<Plan> result = plan(state_, instruction);
     if (result.ok()) {
       planned = std::move(*result);
     } else if (!(planned = plan_by_declarations(state_, instruction))) {

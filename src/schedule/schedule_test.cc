@@ -427,7 +427,7 @@ TEST(State, PlansReplaceAndAddFunctions) {
   changed.buffer_map.emplace_back(changed.params.back(), bias);
   changed.attrs.set("tir.noalias", bool_imm(true));
   Plan plan;
-  plan.functions = {{"a_helper", Func(test::matmul(4, "D"))}, {"main", Func(make<PrimFunc>(std::move(changed)))}};
+  plan.functions = {{"a_helper", Func(test::matmul(4, "D"))}, {"main", Func(make(std::move(changed)))}};
   plan.root = tree.block_ref(0);
   plan.outputs = {Handle::block(1, tree.block_at(tree.blocks().back()))};
   const State before = state;

@@ -69,7 +69,7 @@ Result<SparseNest> find_nest(const State& state, const std::vector<LoopRV>& vari
 }
 
 Plan give_iteration(const State& state, const SparseNest& nest, SparseIteration changed) {
-  const Ref<SparseIteration> replacement = make<SparseIteration>(std::move(changed), nest.iteration.span());
+  const Ref<SparseIteration> replacement = make(std::move(changed), nest.iteration.span());
   Plan plan;
   plan.func = nest.func;
   plan.functions.emplace_back(

@@ -19,11 +19,9 @@ struct Known {
 
 bool has_repetition(const Ref<Module>& module) {
   Known known;
-  bool repeated = false;
-  visit(
-      module, [&](const Ref<For>& loop) { repeated |= !known.loops.insert(loop->loop_var).second; },
-      [&](const Ref<Block>& block) { repeated |= !known.blocks.insert(block->id.value).second; });
-  return repeated;
+  return any_node(
+      module, [&](const Ref<For>& loop) { return !known.loops.insert(loop->loop_var).second; },
+      [&](const Ref<Block>& block) { return !known.blocks.insert(block->id.value).second; });
 }
 
 /// A statement that stands in two places would give two loops one handle: the second occurrence becomes a copy.
@@ -187,7 +185,7 @@ void State::put_functions(std::vector<std::pair<std::string, Func>> functions) {
       module.functions.emplace_back(name, std::move(func));
     }
   }
-  module_ = tilewright::make<Module>(std::move(module), module_.span());
+  module_ = tilewright::make(std::move(module), module_.span());
   if (names.size() == places_->size()) return;
   std::vector<uint32_t> places(names.size());
   for (uint32_t at = 0; at < names.size(); ++at) {
@@ -204,9 +202,9 @@ std::vector<uint32_t> State::commit(Plan plan) {
     PrimFunc prim = *func.as<PrimFunc>();
     BlockRealize realize = *prim.body.as<BlockRealize>();
     realize.block = std::move(plan.root);
-    prim.body = tilewright::make<BlockRealize>(std::move(realize), prim.body.span());
-    func = tilewright::make<PrimFunc>(std::move(prim), func.span());
-    module_ = tilewright::make<Module>(std::move(module), module_.span());
+    prim.body = tilewright::make(std::move(realize), prim.body.span());
+    func = tilewright::make(std::move(prim), func.span());
+    module_ = tilewright::make(std::move(module), module_.span());
   }
   if (plan.random) random_ = *plan.random;
   std::vector<uint32_t> numbers;

@@ -24,7 +24,7 @@ void refuse(const char* code, std::string message, std::string hint) {
   throw Exception(script_error(code, std::move(message), std::move(hint)));
 }
 
-std::string_view frame_name(FrameKind kind) {
+std::string frame_name(FrameKind kind) {
   switch (kind) {
     case FrameKind::kModule:
       return "I.ir_module";
@@ -98,8 +98,7 @@ bool IRBuilder::leave() {
 
 void IRBuilder::open(const FramePtr& frame, bool concise) {
   if (frame->state_ != Frame::State::kFresh) {
-    refuse("builder/reopened", std::string(frame_name(frame->kind)) + " is opened a second time",
-           "make a new one for each scope");
+    refuse("builder/reopened", frame_name(frame->kind) + " is opened a second time", "make a new one for each scope");
   }
   frame->check_place(*this);
   frame->state_ = Frame::State::kOpen;
@@ -117,20 +116,19 @@ void IRBuilder::close_innermost() {
 
 void IRBuilder::close(const FramePtr& frame) {
   if (frame->state_ != Frame::State::kOpen) {
-    refuse("builder/closed", std::string(frame_name(frame->kind)) + " is closed without being open",
+    refuse("builder/closed", frame_name(frame->kind) + " is closed without being open",
            "open it with `with`, which closes it, too");
   }
   if (!is_contained(frames_, frame)) {
-    refuse("builder/order",
-           std::string(frame_name(frame->kind)) + " is closed inside of a builder that did not open it",
+    refuse("builder/order", frame_name(frame->kind) + " is closed inside of a builder that did not open it",
            "leave the frames of a builder before another one is entered");
   }
   while (frames_.back() != frame) {
     if (!frames_.back()->concise_) {
-      refuse("builder/order",
-             std::string(frame_name(frame->kind)) + " is closed while " +
-                 std::string(frame_name(frames_.back()->kind)) + " inside it is still open",
-             "frames close in the opposite order; `with` does that");
+      refuse(
+          "builder/order",
+          frame_name(frame->kind) + " is closed while " + frame_name(frames_.back()->kind) + " inside it is still open",
+          "frames close in the opposite order; `with` does that");
     }
     close_innermost();
   }
@@ -151,7 +149,7 @@ void IRBuilder::add(Stmt stmt) {
   }
   Frame& frame = *frames_.back();
   if (frame.kind == FrameKind::kModule || frame.kind == FrameKind::kIf) {
-    refuse("builder/place", std::string("a statement is made directly inside ") + std::string(frame_name(frame.kind)),
+    refuse("builder/place", "a statement is made directly inside " + frame_name(frame.kind),
            frame.kind == FrameKind::kIf ? "put it inside T.Then() or T.Else()" : "put it inside a function");
   }
   frame.stmts.push_back(std::move(stmt));
@@ -168,7 +166,7 @@ void IRBuilder::set_result(NodeRef result) {
 Result<NodeRef> IRBuilder::get() const {
   if (failure_) return *failure_;
   if (!frames_.empty()) {
-    return script_error("builder/open", std::string(frame_name(frames_.back()->kind)) + " is still open",
+    return script_error("builder/open", frame_name(frames_.back()->kind) + " is still open",
                         "leave its `with` before the result is asked for");
   }
   if (!result_.defined())
@@ -275,7 +273,7 @@ void module_attr(const std::string& name, NodeRef value, bool overwrite) {
   }
   Module changed = *frame.result;
   changed.attrs.set(name, std::move(value));
-  frame.result = make<Module>(std::move(changed));
+  frame.result = make(std::move(changed));
 }
 
 const Annotations& module_attributes() { return module_frame("I.module_get_attrs").result->attrs; }
@@ -325,7 +323,7 @@ void def_function(const std::string& name, const Func& func) {
 void PrimFuncFrame::check_place(IRBuilder& builder) {
   Frame* around = builder.innermost();
   if (around && around->kind != FrameKind::kModule && around->kind != FrameKind::kDiscard) {
-    refuse("builder/place", "T.prim_func inside " + std::string(frame_name(around->kind)),
+    refuse("builder/place", "T.prim_func inside " + frame_name(around->kind),
            "a function stands in a module, or alone");
   }
 }
@@ -409,7 +407,7 @@ Ref<Buffer> arg(const std::string& name, const Ref<Buffer>& buffer) {
     Buffer copy = *buffer;
     copy.name = name;
     copy.data = pointer_var(name, copy.dtype.is_bool() ? DataType::int_(8) : copy.dtype, buffer->scope());
-    own = make<Buffer>(std::move(copy));
+    own = make(std::move(copy));
   }
   builder.name(name, own);
   Ref<Var> handle = add_param(frame, name + "_handle", var(name + "_handle", DataType::handle()));

@@ -61,7 +61,7 @@ enum class FrameKind : uint8_t {
   kDiscard,
 };
 /// As the user spells it: "T.block", "T.If", ...
-std::string_view frame_name(FrameKind kind);
+std::string frame_name(FrameKind kind);
 
 class IRBuilder;
 

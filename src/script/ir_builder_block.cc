@@ -37,11 +37,7 @@ struct BlockInitFrame final : Frame {
 
 BlockFrame& block_frame(std::string_view caller) { return expect_inside<BlockFrame>(caller, FrameKind::kBlock); }
 
-bool contains_block(const Stmt& body) {
-  bool found = false;
-  visit(body, [&](const Ref<Block>&, Visitor&) { found = true; });
-  return found;
-}
+bool contains_block(const Stmt& body) { return has_node<Block>(body); }
 
 std::string_view axis_name(IterType type) {
   switch (type) {
@@ -116,12 +112,11 @@ void add_regions_behind(const Ref<Block>& block, const Ref<Buffer>& buffer, anal
 /// A call with effects may write to what it gets the address of: all of the buffer.
 void add_regions_of_addresses(const Ref<Block>& block, analysis::BlockAccess& access) {
   std::unordered_set<NodeRef> given;
-  visit(block, [&](const Ref<Call>& call, Visitor& walk) {
+  visit(block, [&](const Ref<Call>& call) {
     const Intrinsic intrinsic = intrinsic_of(*call);
     if (intrinsic == Intrinsic::kUnknown || intrinsic_row(intrinsic).effect == Effect::kUpdateState) {
       given.insert(call->args.begin(), call->args.end());
     }
-    walk.descend(call);
   });
   analysis::for_each_access(block, analysis::Nested::kDeclared, [&](const analysis::Access& use) {
     const bool is_given = use.form == analysis::Access::Form::kAddress && !use.is_atomic && given.contains(use.site);
@@ -143,7 +138,7 @@ Ref<Block> complete_regions(const IRBuilder& builder, const Ref<Block>& block, c
   Block complete = *block;
   if (!frame.reads) complete.reads = std::move(access.reads);
   if (!frame.writes) complete.writes = std::move(access.writes);
-  return make<Block>(std::move(complete), block.span());
+  return make(std::move(complete), block.span());
 }
 
 }  // namespace
@@ -227,7 +222,7 @@ Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers, con
                                  .init = {},
                                  .body = std::move(body),
                                  .id = {}});
-  return make<BlockRealize>({{}, bool_imm(true), root});
+  return realized(root);
 }
 
 FramePtr block(const std::string& name, bool no_realize) { return std::make_shared<BlockFrame>(name, no_realize); }

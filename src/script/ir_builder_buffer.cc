@@ -108,7 +108,7 @@ Ref<Buffer> make_buffer(const BufferSpec& spec, const std::string& name) {
       buffer.elem_offset = zero(index);
     }
   }
-  Ref<Buffer> result = make<Buffer>(std::move(buffer));
+  Ref<Buffer> result = make(std::move(buffer));
   if (builder) builder->adopt(result);
   return result;
 }
@@ -351,7 +351,7 @@ void check_fits(const Expr& value, DataType type, const Buffer& buffer) {
     return check_fits(either->false_value, type, buffer);
   }
   if (const Call* call = value.as<Call>(); call && intrinsic_of(*call) == Intrinsic::k_if_then_else) {
-    for (int branch : {1, 2}) check_fits(Expr(call->args[branch]), type, buffer);
+    for (int branch : {1, 2}) check_fits(call->arg(branch), type, buffer);
     return;
   }
   if (fits(value, type)) return;

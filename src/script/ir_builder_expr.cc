@@ -54,8 +54,7 @@ Expr atomic(Intrinsic intrinsic, const Operand& to, const Operand& value) {
   if (address.is<BufferLoad>()) address = call(DataType::handle(), "tir.address_of", {address});
   const Call* element = address.as<Call>();
   const bool is_element = element && intrinsic_of(*element) == Intrinsic::k_address_of && element->args.size() == 1;
-  const Expr taken =
-      is_element && value.is_number ? meet(Operand(Expr(element->args[0])), value).second : settled(value);
+  const Expr taken = is_element && value.is_number ? meet(Operand(element->arg(0)), value).second : settled(value);
   return call(intrinsic, {std::move(address), taken});
 }
 

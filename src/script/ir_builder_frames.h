@@ -92,8 +92,8 @@ F& expect_inside(std::string_view caller, FrameKind kind) {
   if (frame == nullptr) {
     Frame* at = builder.innermost();
     refuse("builder/place",
-           std::string(caller) + " belongs directly inside " + std::string(frame_name(kind)) + ", here it is inside " +
-               (at ? std::string(frame_name(at->kind)) : "nothing"),
+           std::string(caller) + " belongs directly inside " + frame_name(kind) + ", here it is inside " +
+               (at ? frame_name(at->kind) : "nothing"),
            "open that frame around it");
   }
   return *frame;

@@ -23,7 +23,7 @@ PrimFuncFrame& sparse_function(std::string_view caller) {
 Ref<Axis> declare(std::string_view caller, Axis axis) {
   PrimFuncFrame& function = sparse_function(caller);
   axis.name = "axis";  // until the script assigns it to a variable
-  Ref<Axis> result = make<Axis>(std::move(axis));
+  Ref<Axis> result = make(std::move(axis));
   function.axes.push_back(result);
   IRBuilder::current()->adopt(result);
   return result;
@@ -103,7 +103,7 @@ Ref<Axis> attached_axis(const Ref<Axis>& axis, const Ref<Axis>& parent) {
   result.name = axis->name + "_attach_" + parent->name;
   result.parent = parent;
   result.attached = axis;
-  return make<Axis>(std::move(result));
+  return make(std::move(result));
 }
 
 Ref<Axis> flattened_axis(const std::vector<Ref<Axis>>& axes, const Expr& nnz, const std::vector<NodeRef>& offsets,

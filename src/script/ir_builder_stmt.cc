@@ -30,15 +30,14 @@ struct BranchFrame final : Frame {
   Stmt& branch(IRBuilder& builder) const {
     auto* parent = dynamic_cast<IfFrame*>(builder.innermost());
     if (parent == nullptr) {
-      refuse("builder/place", std::string(frame_name(kind)) + " belongs directly inside T.If",
+      refuse("builder/place", frame_name(kind) + " belongs directly inside T.If",
              "with T.If(condition): with T.Then(): ...");
     }
     return kind == FrameKind::kThen ? parent->then_case : parent->else_case;
   }
   void check_place(IRBuilder& builder) override {
     if (branch(builder).defined())
-      refuse("builder/twice", std::string(frame_name(kind)) + " is given twice",
-             "T.If has one T.Then and at most one T.Else");
+      refuse("builder/twice", frame_name(kind) + " is given twice", "T.If has one T.Then and at most one T.Else");
   }
   void finish(IRBuilder& builder) override { branch(builder) = body(); }
 };

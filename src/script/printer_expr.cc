@@ -213,6 +213,7 @@ void Printer::expr(const Expr& e, int min_precedence) {
     return;
   }
   Marking mark(*this, e);
+  const auto [left, right] = binary_operands(e);
   switch (e.kind()) {
     case Kind::kVar:
       return text(name_of(e.borrow<Var>()));
@@ -235,11 +236,8 @@ void Printer::expr(const Expr& e, int min_precedence) {
       text(", ");
       expr(e.as<Cast>()->value);
       return text(")");
-#define TW_PRINT_BINARY(Name) \
-  case Kind::k##Name:         \
-    return binary(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b, min_precedence);
-      TW_BINARY_KINDS(TW_PRINT_BINARY)
-#undef TW_PRINT_BINARY
+      TW_BINARY_KINDS(TW_CASE_OF)
+      return binary(e.kind(), *left, *right, min_precedence);
     case Kind::kNot:
       return logic(e, min_precedence);
     case Kind::kSelect: {

@@ -225,7 +225,7 @@ void Printer::module(const Ref<Module>& module) {
       prim_func(prim, to_identifier(name, "main"));
     } else {
       begin_line();
-      text("# " + name + ": " + std::string(func.defined() ? kind_name(func.kind()) : "None") + "\n");
+      text("# " + name + ": " + (func.defined() ? kind_name(func.kind()) : "None") + "\n");
     }
   }
   module_ = outer;

@@ -523,7 +523,7 @@ void Printer::stmt(const Stmt& s, bool concise) {
       const Call* returned = in_function_ ? as_return(value) : nullptr;
       if (returned) {
         text("return ");
-        expr(Expr(returned->args[0]));
+        expr(returned->arg(0));
         out_ += '\n';
         break;
       }

@@ -31,7 +31,7 @@ Ref<BufferRegion> point(const Ref<Buffer>& buffer, const std::vector<Expr>& indi
   return make<BufferRegion>({buffer, region});
 }
 Stmt realize(std::vector<Expr> values, Block block, Expr predicate = bool_imm(true)) {
-  return make<BlockRealize>({std::move(values), std::move(predicate), make<Block>(std::move(block))});
+  return make<BlockRealize>({std::move(values), std::move(predicate), make(std::move(block))});
 }
 Ref<PrimFunc> function(std::vector<Ref<Buffer>> buffers, Stmt body, const std::string& symbol = "main") {
   PrimFunc func;
@@ -43,7 +43,7 @@ Ref<PrimFunc> function(std::vector<Ref<Buffer>> buffers, Stmt body, const std::s
   func.ret_type = make<TupleType>({});
   if (!symbol.empty()) func.attrs.set("global_symbol", string_imm(symbol));
   func.body = std::move(body);
-  return make<PrimFunc>(std::move(func));
+  return make(std::move(func));
 }
 
 Ref<PrimFunc> matmul(int n) {
@@ -358,7 +358,7 @@ TEST(Printer, InfixMeansWhatOperatorsBuild) {
   int infix = 0;
   auto check = [&](Kind kind, const Expr& l, const Expr& r, const Expr& node) {
     std::string text = print(node);
-    bool constructor = text.starts_with("T." + std::string(kind_name(kind)) + "(");
+    bool constructor = text.starts_with("T." + kind_name(kind) + "(");
     if (constructor || kind == Kind::kMod) return;  // T.truncmod never folds
     ++infix;
     EXPECT_TRUE(structural_equal(binary(kind, l, r), node)) << text;
@@ -561,16 +561,13 @@ TEST(Printer, WhatAStepWouldHaveMadeIsShownWhereItIsNow) {
   Diagnostic d = schedule_error("split/P1", "the loop is wrong", "take another");
   d.nodes = {keep(loop)};
   std::string there = located(d, func).render();
-  d.nodes = {keep(make<For>(std::move(changed)))};
+  d.nodes = {keep(make(std::move(changed)))};
   EXPECT_EQ(located(d, func).render(), there);
   const BlockRealize* realize = nullptr;
-  visit(func->body, [&](const Ref<BlockRealize>& r, Visitor& v) {
-    realize = r.as<BlockRealize>();
-    v.descend(r);
-  });
+  visit(func->body, [&](const Ref<BlockRealize>& r) { realize = r.as<BlockRealize>(); });
   BlockRealize where = *realize;
   where.predicate = lt(loop->loop_var, i32(3));
-  d.nodes = {keep(make<BlockRealize>(std::move(where)))};
+  d.nodes = {keep(make(std::move(where)))};
   std::string shown = located(d, func).render();
   EXPECT_NE(shown.find("with T.block(\"C\"):\n             ^^"), std::string::npos) << shown;
   EXPECT_EQ(shown.find("about:"), std::string::npos);

@@ -176,7 +176,7 @@ std::string Printer::metadata_lines() const {
   Dict all;
   for (const auto& [key, values] : metadata_) all.items.set(key, make<List>({values}));
   Printer writer(options_);
-  writer.string_literal(to_json(make<Dict>(std::move(all))));
+  writer.string_literal(to_json(make(std::move(all))));
   return "metadata = " + ir_ + "load_json(" + writer.out_ + ")\n\n";
 }
 

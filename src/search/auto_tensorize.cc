@@ -296,7 +296,7 @@ std::optional<LayoutMapping> layout_mapping(const Place& place, const PrimFunc& 
     map.final_indices.push_back(value);
   }
   LayoutMapping result;
-  result.map = make<IndexMap>(std::move(map));
+  result.map = make(std::move(map));
   result.num_batches = joined->batches.size();
   result.buffers = alike.found().buffers;
   result.indices = alike.found().said;

@@ -27,7 +27,7 @@ double work_of(const Stmt& stmt) {
   PrimFunc func;
   func.ret_type = make<TupleType>({});
   func.body = stmt;
-  analysis::Workload work = analysis::analyze_workload(make<PrimFunc>(std::move(func)));
+  analysis::Workload work = analysis::analyze_workload(make(std::move(func)));
   return work.flops + work.int_ops;
 }
 
@@ -102,7 +102,7 @@ Hash128 operator_hash(const Ref<Module>& module) {
       [](const Ref<PrimFunc>& function, Rewriter& r) -> NodeRef {
         PrimFunc bare = *r.descend(function);
         bare.attrs = {};
-        return make<PrimFunc>(std::move(bare));
+        return make(std::move(bare));
       }));
 }
 

@@ -82,7 +82,7 @@ Ref<PrimFunc> only_function(const Ref<Module>& module) {
   if (module->functions.size() != 1 || !module->functions.begin()->second.is<PrimFunc>()) return {};
   PrimFunc bare = *module->functions.begin()->second.borrow<PrimFunc>();
   bare.attrs = {};
-  return make<PrimFunc>(std::move(bare));
+  return make(std::move(bare));
 }
 
 }  // namespace

@@ -113,11 +113,11 @@ Lowering::Element Lowering::locate(const Ref<Buffer>& buffer, const std::vector<
       }
       positions.push_back(found);
       relatives.push_back(found - begin);
-      conditions.push_back(ge(found, zero(found.dtype())));
+      conditions.push_back(ge(found, 0));
     } else {
       positions.push_back(begin + coordinate);
       relatives.push_back(coordinate);
-      const Expr inside = both(frame ? Expr() : ge(coordinate, zero(coordinate.dtype())), lt(coordinate, end - begin));
+      const Expr inside = both(frame ? Expr() : ge(coordinate, 0), lt(coordinate, end - begin));
       conditions.push_back(both(present, inside));
     }
   }
@@ -267,7 +267,7 @@ Expr Lowering::guard_of(const Search& search) const {
       }
       if (is_published_ || used == 0 || known < used) continue;
     }
-    guard = both(guard, gt(extent, zero(extent.dtype())));
+    guard = both(guard, gt(extent, 0));
   }
   return guard;
 }
@@ -341,7 +341,7 @@ Lowering::SearchNest Lowering::clone_frames(const std::vector<Frame>& sources) {
     nest.values[counter] = substitute(loop.min, nest.values) + Expr(variable);
     loop.loop_var = variable;
     loop.min = zero(counter.dtype());
-    nest.frames.push_back({.kind = Frame::Kind::kLoop, .loop = make<For>(std::move(loop))});
+    nest.frames.push_back({.kind = Frame::Kind::kLoop, .loop = make(std::move(loop))});
   }
   return nest;
 }

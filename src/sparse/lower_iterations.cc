@@ -73,7 +73,7 @@ Stmt with_regions(const Stmt& stmt, const std::vector<BufferDomain>& known) {
         declare(complete.annotations, domain);
       }
     }
-    return make<Block>(std::move(complete), block.span());
+    return make(std::move(complete), block.span());
   });
 }
 
@@ -88,18 +88,15 @@ bool points_are_apart(const SparseIteration& iteration, const std::vector<Ref<Sp
     if (!iter->axis->parent.defined() && is_const_int(iter->axis->length, 1)) continue;  // the variable has one value
     if (iter->axis->is_sparse() && !iter->axis->sorted) return false;
     std::unordered_map<const NodeBase*, std::vector<bool>> dimensions;  // by data, that may still be the one
-    auto look = [&](const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
-      if (!written.contains(buffer->data.get())) return;
-      auto [known, is_new] = dimensions.try_emplace(buffer->data.get(), indices.size(), true);
-      for (size_t i : indices_of(indices)) {
-        if (i >= known->second.size() || indices[i] != Expr(iter->var)) known->second[i] = false;
+    auto look = on<BufferLoad, BufferStore>([&](const auto& access) {
+      const NodeBase* data = access->buffer->data.get();
+      if (!written.contains(data)) return;
+      auto [known, is_new] = dimensions.try_emplace(data, access->indices.size(), true);
+      for (size_t i : indices_of(access->indices)) {
+        if (i >= known->second.size() || access->indices[i] != Expr(iter->var)) known->second[i] = false;
       }
-    };
-    for (const Stmt& part : {iteration.init, iteration.body}) {
-      visit(
-          part, [&](const Ref<BufferLoad>& load) { look(load->buffer, load->indices); },
-          [&](const Ref<BufferStore>& store) { look(store->buffer, store->indices); });
-    }
+    });
+    for (const Stmt& part : {iteration.init, iteration.body}) visit(part, look);
     for (const auto& [data, is_index] : dimensions) {
       if (!is_contained(is_index, true)) return false;
     }
@@ -180,7 +177,7 @@ const Ref<Buffer>& Lowering::array_of(const Ref<Buffer>& buffer) {
   Buffer plain = *buffer;
   plain.axes.clear();
   plain.default_value = {};
-  array = make<Buffer>(std::move(plain), buffer.span());
+  array = make(std::move(plain), buffer.span());
   return array;
 }
 
@@ -227,9 +224,9 @@ Expr Lowering::lower_where(const Expr& condition, const Expr& e) {
 }
 
 Expr Lowering::guarded(const Ref<Call>& call) {
-  const Expr condition = lower(Expr(call->args[0]));
-  const Expr then_value = lower_where(condition, Expr(call->args[1]));
-  const Expr else_value = lower_where(logical_not(condition), Expr(call->args[2]));
+  const Expr condition = lower(call->arg(0));
+  const Expr then_value = lower_where(condition, call->arg(1));
+  const Expr else_value = lower_where(logical_not(condition), call->arg(2));
   return make<Call>({call->dtype, call->op, {condition, then_value, else_value}}, call.span());
 }
 
@@ -291,9 +288,8 @@ Stmt Lowering::lower_loop(const Ref<For>& node) {
       const VarMap names = lets_from(outermost_);
       for (Expr* e : {&plain.min, &plain.extent}) *e = substitute(*e, names);
     }
-    lowered.body =
-        lower_inside({.kind = Frame::Kind::kLoop, .loop = make<For>(std::move(plain), node.span())}, node->body);
-    return make<For>(std::move(lowered), node.span());
+    lowered.body = lower_inside({.kind = Frame::Kind::kLoop, .loop = make(std::move(plain), node.span())}, node->body);
+    return make(std::move(lowered), node.span());
   });
 }
 
@@ -333,7 +329,7 @@ Node Lowering::lower_node(const Node& node) {
           LetStmt lowered = *let;
           lowered.value = lower(let->value);
           lowered.body = lower_inside({.kind = Frame::Kind::kLet, .let = let->var, .value = lowered.value}, let->body);
-          return make<LetStmt>(std::move(lowered), let.span());
+          return make(std::move(lowered), let.span());
         });
       },
       [&](const Ref<AssertStmt>& assertion, Rewriter&) -> Stmt {
@@ -341,7 +337,7 @@ Node Lowering::lower_node(const Node& node) {
           AssertStmt lowered = *assertion;
           lowered.condition = lower(assertion->condition);
           lowered.body = lower_inside(assertion->body);
-          return make<AssertStmt>(std::move(lowered), assertion.span());
+          return make(std::move(lowered), assertion.span());
         });
       },
       [&](const Ref<Let>& let, Rewriter& walk) -> Expr {
@@ -350,8 +346,7 @@ Node Lowering::lower_node(const Node& node) {
         nest_.frames.pop_back();
         return result;
       },
-      [&](const Ref<IfThenElse>& node, Rewriter&) -> Stmt { return guarded(node); },
-      [&](const Ref<While>& loop, Rewriter&) -> Stmt { return guarded(loop); },
+      on<IfThenElse, While>([&](const auto& node, Rewriter&) -> Stmt { return guarded(node); }),
       [&](const Ref<And>& node, Rewriter& walk) -> Expr {
         const Expr first = walk(node->a);
         return make<And>({first, lower_where(first, node->b)}, node.span());
@@ -530,7 +525,7 @@ void Lowering::require_sizes(const PrimFunc& func, Block& root) {
                                             string_imm("pass " + least + " elements, or more")}}));
     }
   }
-  if (!required.items.empty()) root.annotations.set(analysis::kRequiredSizes, make<List>(std::move(required)));
+  if (!required.items.empty()) root.annotations.set(analysis::kRequiredSizes, make(std::move(required)));
 }
 
 Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
@@ -575,8 +570,8 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   PrimFunc lowered = *func;
   lowered.axes.clear();
   for (auto& [param, buffer] : lowered.buffer_map) to_array(buffer);
-  lowered.body = make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(root))}, func->body.span());
-  return make<PrimFunc>(std::move(lowered), func.span());
+  lowered.body = realized(make(std::move(root)), func->body.span());
+  return make(std::move(lowered), func.span());
 }
 
 bool is_sparse(const Func& func) {

@@ -41,6 +41,18 @@ void append_range(Container& container, const Range& range) {
   container.insert(container.end(), std::begin(range), std::end(range));
 }
 
+/// Removes the item at a position.
+template <class Container>
+void erase_at(Container& container, size_t position) {
+  container.erase(container.begin() + static_cast<std::ptrdiff_t>(position));
+}
+
+/// Puts an item in front of the one at a position.
+template <class Container, class T>
+void insert_at(Container& container, size_t position, T&& item) {
+  container.insert(container.begin() + static_cast<std::ptrdiff_t>(position), std::forward<T>(item));
+}
+
 /// See reversed.
 template <class Range>
 class ReversedRange {

@@ -32,6 +32,14 @@ TEST(Ranges, ContainersOfOtherKinds) {
   EXPECT_EQ(all, (std::vector<int>{3, 4, 5}));
 }
 
+TEST(Ranges, ItemsByPosition) {
+  std::vector<std::string> words{"a", "b", "c"};
+  erase_at(words, 1);
+  insert_at(words, 0, "z");
+  insert_at(words, 3, std::string("end"));
+  EXPECT_EQ(words, (std::vector<std::string>{"z", "a", "c", "end"}));
+}
+
 TEST(Ranges, PredicatesMayChangeItems) {
   std::vector<int> numbers{1, 2};
   EXPECT_TRUE(all_of(numbers, [](int& n) { return ++n > 0; }));

@@ -159,13 +159,9 @@ class KernelWriter {
           vectors_.insert({store->buffer->data, load->buffer->data});
         },
         [&](const Ref<BufferLoad>& load) { read_.insert(load->buffer->data); },
-        [&](const Ref<IfThenElse>& branch, Visitor& walk) {
-          note_perhaps_written(branch);
-          walk.descend(branch);
-        },
-        [&](const Ref<For>& loop, Visitor& walk) {
+        [&](const Ref<IfThenElse>& branch) { note_perhaps_written(branch); },
+        [&](const Ref<For>& loop) {
           if (const_int(loop->extent).value_or(0) < 1) note_perhaps_written(loop);
-          walk.descend(loop);
         },
         [&](const Ref<Call>& call) {
           if (const BufferLoad* element = addressed_element(call)) {
@@ -174,7 +170,7 @@ class KernelWriter {
           }
           if (auto copy = AsyncCopy::of(call)) read_.insert(copy->from);
           auto memory = Fragments::memory_of(call);
-          if (memory && (call->args.size() < 5 || const_int(Expr(call->args[4])).value_or(2) & 2)) {
+          if (memory && (call->args.size() < 5 || const_int(call->arg(4)).value_or(2) & 2)) {
             written_.insert(memory->data);
           }
           if (memory) read_.insert(memory->data);
@@ -269,9 +265,10 @@ class KernelWriter {
       case Kind::kNot:
         return fmt::format("!{}", expr(e.as<Not>()->a));
       case Kind::kAnd:
-        return fmt::format("({} && {})", expr(e.as<And>()->a), expr(e.as<And>()->b));
-      case Kind::kOr:
-        return fmt::format("({} || {})", expr(e.as<Or>()->a), expr(e.as<Or>()->b));
+      case Kind::kOr: {
+        const auto [a, b] = binary_operands(e);
+        return fmt::format("({} {} {})", expr(*a), e.is<And>() ? "&&" : "||", expr(*b));
+      }
       case Kind::kSelect: {
         const Select& select = *e.as<Select>();
         return fmt::format("({} ? {} : {})", expr(select.condition), expr(select.true_value), expr(select.false_value));
@@ -390,7 +387,7 @@ class KernelWriter {
     const Intrinsic intrinsic = intrinsic_of(*call);
     const DataType t = call->dtype;
     std::vector<std::string> args;
-    auto arg = [&](size_t i) { return Expr(call->args[i]); };
+    auto arg = [&](size_t i) { return call->arg(i); };
     auto unsupported = [&]() {
       const Op* op = call->op.as<Op>();
       return fail(call, "codegen/not-on-device",
@@ -605,8 +602,7 @@ class KernelWriter {
                    "check it before the kernel, or compile without check_bounds");
         return;
       default:
-        error_ =
-            internal_error("codegen/not-lowered", "a " + std::string(kind_name(s.kind())) + " reached code generation");
+        error_ = internal_error("codegen/not-lowered", "a " + kind_name(s.kind()) + " reached code generation");
     }
   }
 

@@ -80,12 +80,12 @@ Result<std::string> Instructions::fragment_step(const Ref<Call>& call) {
     if (!shape) return refuse(" of fragments whose shapes the program does not say");
     const int64_t registers = dialect_.fragment_registers(*shape);
     if (registers == 0) return refuse(fmt::format(" on fragments of {}", shape->dtype.str()));
-    const std::string number = text_.index(Expr(call->args[is_product ? i + 1 : 4]));
+    const std::string number = text_.index(call->arg(is_product ? i + 1 : 4));
     step.shapes.push_back(*shape);
     step.registers.push_back(fmt::format("{} + {} * {}", text_.name(call->args[i].borrow<Var>()), number, registers));
   }
   if (step.intrinsic == Intrinsic::k_tvm_fill_fragment) {
-    step.value = text_.value(tilewright::cast(step.shapes[0].dtype, Expr(call->args[5])));
+    step.value = text_.value(tilewright::cast(step.shapes[0].dtype, call->arg(5)));
   } else if (!is_product) {
     auto memory = call->args.size() == 8 ? Fragments::memory_of(call->args[5]) : std::nullopt;
     const StringImm* layout = call->args.back().as<StringImm>();
@@ -111,7 +111,7 @@ Result<std::string> Instructions::fragment_step(const Ref<Call>& call) {
 
 Result<std::string> Instructions::async_step(const Ref<Call>& call) {
   auto copy = AsyncCopy::of(call);
-  const int64_t groups = call->args.size() == 1 ? const_int(Expr(call->args[0])).value_or(0) : 0;
+  const int64_t groups = call->args.size() == 1 ? const_int(call->arg(0)).value_or(0) : 0;
   const auto [name, text] = dialect_.async_function(intrinsic_of(*call), copy ? copy->bytes : groups);
   if (name.empty()) {
     return not_there(call, "", "compile for \"cuda\"; a software pipeline copies in the background where it can");

@@ -384,7 +384,7 @@ llvm::Value* FunctionEmitter::emit_extern(const Call& call) {
   std::vector<Value*> values;
   std::vector<llvm::Type*> types;
   for (size_t i = 1; i < call.args.size(); ++i) {
-    values.push_back(emit(Expr(call.args[i])));
+    values.push_back(emit(call.arg(i)));
     types.push_back(values.back()->getType());
   }
   auto* type = llvm::FunctionType::get(type_of(call.dtype), types, false);
@@ -430,9 +430,9 @@ llvm::Value* FunctionEmitter::emit_address(const Call& call) {
   }
   // tvm_access_ptr(type, data, offset, extent, mode)
   if (call.args.size() < 3) return unsupported(call.dtype, "an address of something that is not in memory");
-  DataType element = Expr(call.args[0]).dtype();
-  Value* offset = emit_index(Expr(call.args[2]));
-  return builder_.CreateGEP(storage_type(element), emit(Expr(call.args[1])), offset);
+  DataType element = call.arg(0).dtype();
+  Value* offset = emit_index(call.arg(2));
+  return builder_.CreateGEP(storage_type(element), emit(call.arg(1)), offset);
 }
 
 llvm::Value* FunctionEmitter::emit_atomic(const Call& call) {

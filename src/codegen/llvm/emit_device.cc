@@ -52,7 +52,7 @@ llvm::Value* FunctionEmitter::call_device(const char* name, llvm::Type* result, 
 void FunctionEmitter::emit_launch(const Call& call, const std::string& name, const PrimFunc& kernel) {
   VarMap arguments;
   for (size_t i = 0; i < kernel.params.size() && i < call.args.size(); ++i) {
-    arguments[kernel.params[i]] = Expr(call.args[i]);
+    arguments[kernel.params[i]] = call.arg(i);
   }
   llvm::Type* i64 = builder_.getInt64Ty();
   auto array = [&](size_t count) {

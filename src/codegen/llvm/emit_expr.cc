@@ -92,7 +92,7 @@ llvm::Value* FunctionEmitter::emit(const Expr& e) {
       break;
   }
   const BinaryOperands operands = binary_operands(e);
-  if (!operands) return unsupported(e.dtype(), "no code can be generated for a " + std::string(kind_name(e.kind())));
+  if (!operands) return unsupported(e.dtype(), "no code can be generated for a " + kind_name(e.kind()));
   Value* fused = emit_fused(e);
   return fused ? fused : emit_binary(e.kind(), *operands.a, *operands.b);
 }
@@ -186,7 +186,7 @@ llvm::Value* FunctionEmitter::emit_arithmetic(Kind kind, DataType type, Value* a
     case Kind::kMax:
       return real ? emit_float_min_max(kind, type, a, b) : choose_first(kind, type, a, b);
     default:
-      TW_CHECK(false, std::string(kind_name(kind)));
+      TW_CHECK(false, kind_name(kind));
   }
 }
 
@@ -231,7 +231,7 @@ llvm::Value* FunctionEmitter::emit_compare(Kind kind, DataType type, Value* a, V
     case Kind::kGE:
       return pick(P::FCMP_OGE, P::ICMP_SGE, P::ICMP_UGE);
     default:
-      TW_CHECK(false, std::string(kind_name(kind)));
+      TW_CHECK(false, kind_name(kind));
   }
 }
 
@@ -421,16 +421,11 @@ bool FunctionEmitter::is_cheap(const Expr& e) const {
   int cost = 0;
   visit(
       e, [&](const Ref<BufferLoad>&, Visitor&) { cost += 100; },
-      [&](const Ref<Call>& call, Visitor& v) {
-        cost += is_call_to(call, Intrinsic::k_likely) ? 0 : 100;
-        v.descend(call);
-      },
+      [&](const Ref<Call>& call) { cost += is_call_to(call, Intrinsic::k_likely) ? 0 : 100; },
       [&](const Ref<Div>& d, Visitor& v) { v.descend(d), cost += d->a.dtype().is_float() ? 5 : 20; },
       [&](const Ref<Mod>& d, Visitor& v) { v.descend(d), cost += 20; },
-      [&](const Ref<FloorDiv>& d, Visitor& v) { v.descend(d), cost += const_int(d->b) ? 4 : 20; },
-      [&](const Ref<FloorMod>& d, Visitor& v) { v.descend(d), cost += const_int(d->b) ? 4 : 20; },
-      [&](const Ref<Mul>& m, Visitor& v) { v.descend(m), cost += 1; },
-      [&](const Ref<Add>& m, Visitor& v) { v.descend(m), cost += 1; });
+      on<FloorDiv, FloorMod>([&](const auto& d, Visitor& v) { v.descend(d), cost += const_int(d->b) ? 4 : 20; }),
+      on<Mul, Add>([&](const auto& m, Visitor& v) { v.descend(m), cost += 1; }));
   return cost <= 8;
 }
 

@@ -48,7 +48,7 @@ llvm::Value* FunctionEmitter::emit_instruction(const Call& call) {
   std::vector<Value*> values;
   std::vector<llvm::Type*> types;
   for (size_t i = 1; i < call.args.size(); ++i) {
-    values.push_back(as_in_llvm(builder_, emit(Expr(call.args[i])), Expr(call.args[i]).dtype()));
+    values.push_back(as_in_llvm(builder_, emit(call.arg(i)), call.arg(i).dtype()));
     types.push_back(values.back()->getType());
   }
   auto* type = llvm::FunctionType::get(type_of(call.dtype), types, false);
@@ -66,7 +66,7 @@ llvm::Value* FunctionEmitter::emit_instruction(const Call& call) {
   }
   if (!fits) {
     std::string given;
-    for (size_t i = 1; i < call.args.size(); ++i) given += (i > 1 ? ", " : "") + Expr(call.args[i]).dtype().str();
+    for (size_t i = 1; i < call.args.size(); ++i) given += (i > 1 ? ", " : "") + call.arg(i).dtype().str();
     return unsupported(call.dtype,
                        "'" + name->value + "' of (" + given + ") does not give " + call.dtype.str() + " in LLVM");
   }

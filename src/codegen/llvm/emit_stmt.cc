@@ -34,12 +34,7 @@ bool is_long(int64_t each, int64_t extent) { return extent > 0 && each > kShortW
 
 /// Whether the statement may end the function: iterations behind the one that does never run.
 bool may_return(const Stmt& s) {
-  bool found = false;
-  visit(s, [&](const Ref<Call>& call, Visitor& v) {
-    found |= intrinsic_of(*call) == Intrinsic::k_ret;
-    v.descend(call);
-  });
-  return found;
+  return any_node(s, [&](const Ref<Call>& call) { return intrinsic_of(*call) == Intrinsic::k_ret; });
 }
 
 }  // namespace
@@ -103,8 +98,7 @@ void FunctionEmitter::emit(const Stmt& s) {
     case Kind::kAllocateConst:
       return emit_constant(*s.as<AllocateConst>());
     default:
-      state_.fail(
-          internal_error("codegen/not-lowered", "a " + std::string(kind_name(s.kind())) + " reached code generation"));
+      state_.fail(internal_error("codegen/not-lowered", "a " + kind_name(s.kind()) + " reached code generation"));
   }
 }
 
@@ -322,8 +316,7 @@ void FunctionEmitter::emit_assert(const AssertStmt& assertion) {
   Value* error = builder_.getInt32(TW_ERROR_ASSERTION);
   if (const Call* parts = assertion.message.as<Call>()) {
     // Arguments of check_bounds: a text, a number, a text.
-    Value *before = emit(Expr(parts->args[0])), *number = emit(Expr(parts->args[1])),
-          *behind = emit(Expr(parts->args[2]));
+    Value *before = emit(parts->arg(0)), *number = emit(parts->arg(1)), *behind = emit(parts->arg(2));
     auto* type = llvm::FunctionType::get(i32, {pointer, i32, pointer, builder_.getInt64Ty(), pointer}, false);
     return_code(builder_.CreateCall(state_.external("tw_report_value", type), {ctx_, error, before, number, behind}));
   } else {

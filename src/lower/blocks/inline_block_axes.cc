@@ -52,7 +52,7 @@ PassResult inline_block_axes(const Ref<PrimFunc>& func, PassContext&) {
         const bool around = !kept.empty() && !is_true(predicate);
         Block bare = block;
         bare.iter_vars.clear();
-        Ref<Block> inner = r.typed(make<Block>(std::move(bare), realize->block.span()));
+        Ref<Block> inner = r.typed(make(std::move(bare), realize->block.span()));
         Stmt result = make<BlockRealize>({{}, around ? bool_imm(true) : predicate, inner}, realize.span());
         for (const auto& [axis, value] : reversed(kept)) result = make<LetStmt>({axis, value, result});
         return around ? make<IfThenElse>({predicate, result, {}}, realize.span()) : result;

@@ -90,9 +90,9 @@ class Atomics {
       if (!has_steps || axis->iter_type == IterType::kDataPar) continue;
       IterVar parallel = *axis;
       parallel.iter_type = IterType::kDataPar;
-      axis = make<IterVar>(std::move(parallel));
+      axis = make(std::move(parallel));
     }
-    return make<Block>(std::move(copy), block.span());
+    return make(std::move(copy), block.span());
   }
 
   void refuse_store(const Block& block, const Ref<BufferStore>& store) {

@@ -56,10 +56,7 @@ PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext& context) {
   });
   std::unordered_set<NodeRef> in_memory;
   for (const auto& [param, buffer] : func->buffer_map) in_memory.insert(buffer->data);
-  visit(body, [&](const Ref<Allocate>& allocated, Visitor& walk) {
-    in_memory.insert(allocated->buffer_var);
-    walk.descend(allocated);
-  });
+  visit(body, [&](const Ref<Allocate>& allocated) { in_memory.insert(allocated->buffer_var); });
   body = rewrite(
       body,
       [&](const Ref<AttrStmt>& attr, Rewriter& r) -> Stmt {

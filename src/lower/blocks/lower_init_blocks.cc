@@ -153,7 +153,7 @@ class InitHoister {
           Block copy = *inner;
           copy.init = {};
           if (!hoisted_.count(block)) copy.body = seq({conditional(*inner), inner->body});
-          return make<Block>(std::move(copy), block.span());
+          return make(std::move(copy), block.span());
         });
   }
 
@@ -363,12 +363,12 @@ class InitHoister {
     init.name_hint = block.name_hint + "_init";
     init.body = block.init;
     init.reads = analysis::block_access_region(make<Block>(Block(init))).reads;
-    Stmt body = make<BlockRealize>({values, predicate, make<Block>(std::move(init))});
+    Stmt body = make<BlockRealize>({values, predicate, make(std::move(init))});
     for (const Ref<For>& loop : reversed(loops)) {
       For copy = *loop;
       copy.annotations = {};
       copy.body = body;
-      body = make<For>(std::move(copy));
+      body = make(std::move(copy));
     }
     return renew_defs(body);
   }

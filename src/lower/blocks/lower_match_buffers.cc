@@ -51,15 +51,8 @@ std::unordered_set<NodeRef> defined_elsewhere(const PrimFunc& func) {
     for_each_size(*buffer, [&](const Size& size) { result.insert(size.var); });
   }
   visit(
-      func.body,
-      [&](const Ref<For>& loop, Visitor& v) {
-        result.insert(loop->loop_var);
-        v.descend(loop);
-      },
-      [&](const Ref<LetStmt>& let, Visitor& v) {
-        result.insert(let->var);
-        v.descend(let);
-      });
+      func.body, [&](const Ref<For>& loop) { result.insert(loop->loop_var); },
+      [&](const Ref<LetStmt>& let) { result.insert(let->var); });
   return result;
 }
 
@@ -76,12 +69,12 @@ class Matcher {
           for (const Ref<MatchBufferRegion>& match : block->match_buffers) define(*match, kept, r);
           Block copy = *block;
           copy.match_buffers.clear();
-          copy = *r.descend(make<Block>(std::move(copy), block.span()));
+          copy = *r.descend(make(std::move(copy), block.span()));
           for (const auto& [begin, value] : reversed(kept)) {
             const bool changes = analysis::may_change(names_, copy.body, value);
             copy.body = changes ? make<LetStmt>({begin, value, copy.body}) : substitute(copy.body, {{begin, value}});
           }
-          return make<Block>(std::move(copy), block.span());
+          return make(std::move(copy), block.span());
         },
         [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(values_, v, v); },
         [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
@@ -104,7 +97,7 @@ class Matcher {
             Ref<Range> own = d < view.skipped ? range_of(i32(1)) : r.typed(region->region[d - view.skipped]);
             copy.region.push_back(range(view.start[d] + own->min, own->extent));
           }
-          return make<BufferRegion>(std::move(copy));
+          return make(std::move(copy));
         });
   }
 
@@ -138,7 +131,7 @@ class Matcher {
       kept.emplace_back(var(buffer.name + "_begin", part->min.dtype()), part->min);
       part = range(kept.back().first, part->extent);
     }
-    source = make<BufferRegion>(std::move(named));
+    source = make(std::move(named));
     View view{source->buffer, {}, source->region.size() - std::min(source->region.size(), buffer.shape.size())};
     for (const Ref<Range>& part : source->region) view.start.push_back(part->min);
     std::vector<Expr> strides = strides_of(*source->buffer);

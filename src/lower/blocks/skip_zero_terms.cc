@@ -44,8 +44,8 @@ struct Term {
 
 std::optional<Term> conditional_term(const Expr& e) {
   if (const Call* call = e.as<Call>()) {
-    if (intrinsic_of(*call) != Intrinsic::k_if_then_else || !is_zero(Expr(call->args[2]))) return std::nullopt;
-    return Term{Expr(call->args[0]), Expr(call->args[1])};
+    if (intrinsic_of(*call) != Intrinsic::k_if_then_else || !is_zero(call->arg(2))) return std::nullopt;
+    return Term{call->arg(0), call->arg(1)};
   }
   if (const Cast* cast = e.as<Cast>()) {
     auto inner = conditional_term(cast->value);
@@ -112,23 +112,18 @@ Paddings paddings_of(const Stmt& body) {
   std::unordered_set<NodeRef> elsewhere;  // memory that is reached otherwise
   visit(
       body,
-      [&](const Ref<Block>& block, Visitor& v) {
+      [&](const Ref<Block>& block) {
         for (const Ref<MatchBufferRegion>& view : block->match_buffers) elsewhere.insert(view->source->buffer->data);
         if (auto padding = padding_of(*block)) {
           paddings.emplace(block->body.as<BufferStore>()->buffer, std::move(*padding));
         }
-        v.descend(block);
       },
-      [&](const Ref<BufferStore>& store, Visitor& v) {
-        ++stores[store->buffer];
-        v.descend(store);
-      },
-      [&](const Ref<Call>& call, Visitor& v) {
+      [&](const Ref<BufferStore>& store) { ++stores[store->buffer]; },
+      [&](const Ref<Call>& call) {
         for (const NodeRef& arg : call->args) {
           const BufferLoad* load = arg.as<BufferLoad>();
           elsewhere.insert(load && intrinsic_of(*call) == Intrinsic::k_address_of ? NodeRef(load->buffer->data) : arg);
         }
-        v.descend(call);
       });
   std::erase_if(paddings, [&](const auto& each) {
     const Buffer* buffer = each.first.template as<Buffer>();
@@ -172,8 +167,8 @@ class PaddingSkipper {
           BlockRealize copy = *inner;
           Block block = *inner->block;
           block.body = under_conditions(*inner, sum->b, block.body);
-          copy.block = make<Block>(std::move(block), inner->block.span());
-          return make<BlockRealize>(std::move(copy), inner.span());
+          copy.block = make(std::move(block), inner->block.span());
+          return make(std::move(copy), inner.span());
         });
   }
 

@@ -48,7 +48,7 @@ class Guard {
     if (relies_on_declarations) assume_sizes(func, analyzer_);
     for (const auto& [param, buffer] : func.buffer_map) {
       for (const Expr& extent : buffer->shape) {
-        if (extent.is<Var>()) analyzer_.assume(ge(extent, zero(extent.dtype())));
+        if (extent.is<Var>()) analyzer_.assume(ge(extent, 0));
       }
     }
   }
@@ -85,7 +85,7 @@ class Guard {
           std::vector<Check> checks = of({loop->condition});
           While copy = *r.descend(loop);
           if (!checks.empty()) copy.body = seq({copy.body, behind(checks, nop())});
-          return behind(checks, make<While>(std::move(copy), loop.span()));
+          return behind(checks, make(std::move(copy), loop.span()));
         },
         [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
           const std::vector<Check> checks = of({branch->condition});
@@ -98,7 +98,7 @@ class Guard {
             const auto holds = known(logical_not(branch->condition));
             copy.else_case = r(branch->else_case);
           }
-          return behind(checks, make<IfThenElse>(std::move(copy), branch.span()));
+          return behind(checks, make(std::move(copy), branch.span()));
         },
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt { return behind(of({let->value}), Stmt(r.descend(let))); },
         [&](const Ref<AssertStmt>& assertion, Rewriter& r) -> Stmt {
@@ -164,7 +164,7 @@ class Guard {
     for (size_t d : indices_of(indices)) {
       Expr inside = bool_imm(true);
       for (const auto& [index, masked] : ends_of(indices[d], access.mask())) {
-        Expr low = ge(index, zero(index.dtype()));
+        Expr low = ge(index, 0);
         // Compare in the wider type: the low bits of a 64-bit extent mean nothing.
         const Expr& extent = access.named->shape[d];
         const bool is_wider = extent.dtype().bits > index.dtype().bits;
@@ -249,8 +249,8 @@ Stmt behind_declarations(const PrimFunc& func, const Stmt& body) {
   declared.checks.push_back(root.body);
   root.body = seq(std::move(declared.checks));
   for (Def<Buffer>& buffer : declared.allocated) root.alloc_buffers.push_back(std::move(buffer));
-  realize.block = make<Block>(std::move(root), realize.block.span());
-  return make<BlockRealize>(std::move(realize), body.span());
+  realize.block = make(std::move(root), realize.block.span());
+  return make(std::move(realize), body.span());
 }
 
 }  // namespace

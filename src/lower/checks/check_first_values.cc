@@ -31,17 +31,15 @@ bool updates(const BufferStore& store) {
   bool found = false;
   visit(
       store.value,
-      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      [&](const Ref<BufferLoad>& load) {
         bool same = load->buffer == store.buffer && load->indices.size() == store.indices.size();
         for (size_t i = 0; same && i < load->indices.size(); ++i) same = same_expr(load->indices[i], store.indices[i]);
         found |= same;
-        walk.descend(load);
       },
-      [&](const Ref<And>& both, Visitor& walk) { walk(both->a); },
-      [&](const Ref<Or>& either, Visitor& walk) { walk(either->a); },
+      on<And, Or>([&](const auto& both, Visitor& walk) { walk(both->a); }),
       [&](const Ref<Select>& chosen, Visitor& walk) { walk(chosen->condition); },
       [&](const Ref<Call>& call, Visitor& walk) {
-        if (intrinsic_of(*call) == Intrinsic::k_if_then_else) return walk(Expr(call->args[0]));
+        if (intrinsic_of(*call) == Intrinsic::k_if_then_else) return walk(call->arg(0));
         walk.descend(call);
       });
   return found;
@@ -52,9 +50,8 @@ bool updates(const BufferStore& store) {
 PassResult check_first_values(const Ref<PrimFunc>& func, PassContext& context) {
   if (!context.check_races) return func;
   std::unordered_map<NodeRef, Writers> allocated;
-  visit(func->body, [&](const Ref<Block>& block, Visitor& walk) {
+  visit(func->body, [&](const Ref<Block>& block) {
     for (const Ref<Buffer>& buffer : block->alloc_buffers) allocated[buffer->data];
-    walk.descend(block);
   });
   auto writers_of = [&](const NodeRef& data) { return find_value(allocated, data); };
   visit(
@@ -82,7 +79,7 @@ PassResult check_first_values(const Ref<PrimFunc>& func, PassContext& context) {
         walk(block->body);
       },
       [&](const Ref<DeclBuffer>& declared, Visitor& walk) { walk(declared->body); },
-      [&](const Ref<Call>& call, Visitor& walk) {
+      [&](const Ref<Call>& call) {
         for (const NodeRef& arg : call->args) {
           const BufferLoad* load = arg.as<BufferLoad>();
           const Intrinsic intrinsic = intrinsic_of(*call);
@@ -90,7 +87,6 @@ PassResult check_first_values(const Ref<PrimFunc>& func, PassContext& context) {
           if (!load || keeps) continue;
           if (Writers* writers = writers_of(load->buffer->data)) writers->others = true;
         }
-        walk.descend(call);
       },
       [&](const Ref<Var>& variable) {
         if (Writers* writers = writers_of(variable)) writers->others = true;

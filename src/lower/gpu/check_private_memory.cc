@@ -68,12 +68,11 @@ class PrivateMemory {
           under(branch->condition, [&] { v(branch->then_case); });
           if (branch->else_case.defined()) under(logical_not(branch->condition), [&] { v(branch->else_case); });
         },
-        [&](const Ref<Allocate>& allocate, Visitor& v) {
+        [&](const Ref<Allocate>& allocate) {
           if (memory_scope(scope_of(allocate->buffer_var)).on_cpu == Storage::kRegisters) {
             memory_[allocate->buffer_var] = {around_, covered_, {}, {}};
             order_.push_back(allocate->buffer_var);
           }
-          v.descend(allocate);
         },
         [&](const Ref<BufferStore>& store, Visitor& v) {
           add(store->buffer, store->indices[0], true, store);
@@ -82,15 +81,12 @@ class PrivateMemory {
           const size_t before = conditions_.size();
           for (const auto& axis : axes_) {
             if (!is_covered(*axis) && scope.is_shared_by(axis->axis))
-              conditions_.push_back(eq(axis->loop->loop_var, zero(axis->loop->loop_var.dtype())));
+              conditions_.push_back(eq(axis->loop->loop_var, 0));
           }
           v.descend(store);
           conditions_.resize(before);
         },
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          add(load->buffer, load->indices[0], false, load);
-          v.descend(load);
-        },
+        [&](const Ref<BufferLoad>& load) { add(load->buffer, load->indices[0], false, load); },
         [&](const Ref<LetStmt>& let, Visitor& v) {
           const BufferLoad* element = addressed_element(let->value);
           if (!element) return v.descend(let);
@@ -98,11 +94,10 @@ class PrivateMemory {
           v(element->indices[0]);
           v(let->body);
         },
-        [&](const Ref<Call>& call, Visitor& v) {
+        [&](const Ref<Call>& call) {
           if (const BufferLoad* element = addressed_element(call)) {  // whoever gets it may store to the element
             add(element->buffer, element->indices[0], true, call);
           }
-          v.descend(call);
         });
     for (const auto& pointer : order_) TW_RETURN_IF_ERROR(check(memory_.at(pointer), pointer));
     return Ok{};
@@ -117,7 +112,7 @@ class PrivateMemory {
         copy.loop_var = var(loop->thread_binding->thread_tag, loop->loop_var.dtype());
         copy.min = zero(copy.loop_var.dtype());
         copy.body = nop();
-        axes_.push_back(std::make_unique<TeamAxis>(TeamAxis{*axis, make<For>(std::move(copy), loop.span())}));
+        axes_.push_back(std::make_unique<TeamAxis>(TeamAxis{*axis, make(std::move(copy), loop.span())}));
       }
     });
   }

@@ -22,8 +22,7 @@ bool has_groups(const Stmt& s) {
 GroupsInFlight groups_behind(const Stmt& s, GroupsInFlight before) {
   GroupsInFlight now = before;
   visit(
-      s, [&](const Ref<For>& loop, Visitor&) { now = groups_around(loop->body, now); },
-      [&](const Ref<While>& loop, Visitor&) { now = groups_around(loop->body, now); },
+      s, on<For, While>([&](const auto& loop, Visitor&) { now = groups_around(loop->body, now); }),
       [&](const Ref<IfThenElse>& branch, Visitor&) {
         const GroupsInFlight yes = groups_behind(branch->then_case, now);
         now = most(yes, branch->else_case.defined() ? groups_behind(branch->else_case, now) : now);

@@ -52,23 +52,10 @@ class VirtualThreads {
     std::unordered_set<NodeRef> read, written, inside;
     bool has_atomic = false;
     visit(
-        s,
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          read.insert(load->buffer->data);
-          v.descend(load);
-        },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          written.insert(store->buffer->data);
-          v.descend(store);
-        },
-        [&](const Ref<Allocate>& allocate, Visitor& v) {
-          inside.insert(allocate->buffer_var);
-          v.descend(allocate);
-        },
-        [&](const Ref<Call>& call, Visitor& v) {
-          has_atomic |= AtomicOperation::of(call).has_value();
-          v.descend(call);
-        });
+        s, [&](const Ref<BufferLoad>& load) { read.insert(load->buffer->data); },
+        [&](const Ref<BufferStore>& store) { written.insert(store->buffer->data); },
+        [&](const Ref<Allocate>& allocate) { inside.insert(allocate->buffer_var); },
+        [&](const Ref<Call>& call) { has_atomic |= AtomicOperation::of(call).has_value(); });
     return has_atomic ||
            any_of(written, [&](const NodeRef& memory) { return read.contains(memory) && !inside.contains(memory); });
   }
@@ -174,7 +161,7 @@ class VirtualThreads {
         if (!check_same(copy.condition, s)) return s;
         copy.then_case = whole(copy.then_case);
         if (copy.else_case.defined()) copy.else_case = whole(copy.else_case);
-        return make<IfThenElse>(std::move(copy), s.span());
+        return make(std::move(copy), s.span());
       }
       case Kind::kLetStmt: {
         const LetStmt& let = *s.as<LetStmt>();
@@ -195,13 +182,13 @@ class VirtualThreads {
           copy.extents = {copy.extents[0] * loop_->extent};
         }
         copy.body = whole(copy.body);
-        return make<Allocate>(std::move(copy), s.span());
+        return make(std::move(copy), s.span());
       }
       case Kind::kDeclBuffer: {
         DeclBuffer copy = *s.as<DeclBuffer>();
         if (grown_.contains(copy.buffer->data)) copy.buffer = grown(copy.buffer);
         copy.body = whole(copy.body);
-        return make<DeclBuffer>(std::move(copy), s.span());
+        return make(std::move(copy), s.span());
       }
       case Kind::kAllocateConst:
         return inside(s.borrow<AllocateConst>());

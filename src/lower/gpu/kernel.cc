@@ -24,7 +24,7 @@ Stmt bound_loop(const Ref<Var>& v, const Expr& extent, const std::string& tag, S
   For loop{v, zero(v.dtype()), cast(v.dtype(), extent), ForKind::kThreadBinding, {}, {}, std::move(body)};
   loop.thread_binding =
       make<IterVar>({.dom = {}, .var = var(tag, v.dtype()), .iter_type = IterType::kThreadIndex, .thread_tag = tag});
-  return make<For>(std::move(loop), span);
+  return make(std::move(loop), span);
 }
 
 bool uses_buffer(const NodeRef& root, const Ref<Buffer>& buffer) {

@@ -77,10 +77,10 @@ class Copies {
     if (const Call* choice = value.as<Call>(); choice && intrinsic_of(*choice) == Intrinsic::k_if_then_else) {
       const Expr otherwise(choice->args[2]);
       const bool is_zero = is_const_int(otherwise, 0) || is_positive_zero(otherwise);
-      condition = Expr(choice->args[0]);
+      condition = choice->arg(0);
       if (const Broadcast* same = condition.as<Broadcast>()) condition = same->value;
       if (!is_zero || !condition.dtype().is_scalar() || effect_of(condition) != Effect::kPure) return {};
-      value = Expr(choice->args[1]);
+      value = choice->arg(1);
     }
     const BufferLoad* load = value.as<BufferLoad>();
     if (!load || load->predicate.defined() || store.predicate.defined() || load->indices.size() != 1) return {};

@@ -18,7 +18,6 @@
 // Needs      blocks without axes; buffers have their final shapes
 // Ensures    a copy whose nest is one store under loops of constant extents, in memory that threads share, is done once
 // Placement  before stage_shared_copies, which takes copies apart
-#include "lower/gpu/lower_auto_copies.h"
 
 #include <algorithm>
 #include <functional>
@@ -32,6 +31,7 @@
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
 #include "lower/gpu/kernel.h"
+#include "lower/passes.h"
 #include "support/ranges.h"
 
 namespace tilewright::lower {
@@ -78,10 +78,9 @@ struct RegionCopy {
 class AutoCopies {
  public:
   explicit AutoCopies(const Ref<For>& kernel) {
-    visit(kernel, [&](const Ref<For>& loop, Visitor& v) {
+    visit(kernel, [&](const Ref<For>& loop) {
       auto axis = is_bound(*loop) ? analysis::thread_axis(*loop) : std::nullopt;
       if (axis && axis->level == ThreadAxis::Level::kThread) team_[axis->dimension] = loop;
-      v.descend(loop);
     });
   }
 
@@ -100,8 +99,8 @@ class AutoCopies {
           lets_.pop_back();
           return inner;
         },
-        [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt { return under(branch->condition, branch, r); },
-        [&](const Ref<While>& loop, Rewriter& r) -> Stmt { return under(loop->condition, loop, r); },
+        on<IfThenElse, While>(
+            [&](const auto& branch, Rewriter& r) -> Stmt { return under(branch->condition, branch, r); }),
         [&](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
           if (number_of(realize->block->annotations, kAutoCopy) != 0) {
             if (auto copied = shared_out(realize)) return *copied;
@@ -210,7 +209,7 @@ class AutoCopies {
     analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(block)));
     block.reads = std::move(access.reads);
     block.writes = std::move(access.writes);
-    return make<BlockRealize>({{}, predicate, make<Block>(std::move(block), copy->block.span())}, copy.span());
+    return make<BlockRealize>({{}, predicate, make(std::move(block), copy->block.span())}, copy.span());
   }
 
   /// A matrix, whose elements lanes hold by tiles of 16 x 8 (ir/warp_steps.h), two neighbors of a row at a time.

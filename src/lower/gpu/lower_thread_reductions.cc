@@ -69,10 +69,9 @@ class ThreadReductions {
   explicit ThreadReductions(bool has_lanes) : has_lanes_(has_lanes) {}
 
   Result<Stmt> run(const Stmt& body) {
-    visit(body, [&](const Ref<For>& loop, Visitor& v) {
+    visit(body, [&](const Ref<For>& loop) {
       auto axis = is_bound(*loop) ? analysis::thread_axis(*loop) : std::nullopt;
       if (axis && axis->in_team() && !is_const_int(loop->extent, 1)) team_axes_.insert(tag_of(loop));
-      v.descend(loop);
     });
     auto under = [&](const auto& s, Rewriter& r) -> Stmt {
       ++conditions_;
@@ -90,8 +89,7 @@ class ThreadReductions {
           around_.pop_back();
           return inner;
         },
-        [&](const Ref<IfThenElse>& branch, Rewriter& r) { return under(branch, r); },
-        [&](const Ref<While>& loop, Rewriter& r) { return under(loop, r); },
+        on<IfThenElse, While>(under),
         [&](const Ref<BlockRealize>& realize, Rewriter& r) {
           return is_true(realize->predicate) ? Stmt(r.descend(realize)) : under(realize, r);
         });
@@ -119,13 +117,12 @@ class ThreadReductions {
           v.descend(loop);
           around_.pop_back();
         },
-        [&](const Ref<BlockRealize>& realize, Visitor& v) {
+        [&](const Ref<BlockRealize>& realize) {
           Nest nest{around_, realize};
           if (is_across_threads(nest)) {
             refuse(nest, "its loops hold more than this block",
                    "let the loops of the reduction hold this block alone, or use sch.rfactor");
           }
-          v.descend(realize);
         });
   }
 
@@ -465,7 +462,7 @@ class ThreadReductions {
     analysis::BlockAccess access = analysis::block_access_region(made);
     block.reads = std::move(access.reads);
     block.writes = std::move(access.writes);
-    return make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(block), span)}, span);
+    return realized(make(std::move(block), span), span);
   }
   static Stmt opaque(const std::string& name, const Stmt& body, SpanId span) {
     Block block;

@@ -148,9 +148,9 @@ class WarpMemory {
           Call copy = *r.descend(call);
           for (size_t at : register_arguments(copy)) {
             Memory* memory = at + 1 < copy.args.size() ? find(copy.args[at]) : nullptr;
-            if (memory) copy.args[at + 1] = own_place(*memory, Expr(copy.args[at + 1]), call);
+            if (memory) copy.args[at + 1] = own_place(*memory, copy.arg(at + 1), call);
           }
-          return make<Call>(std::move(copy), call.span());
+          return make(std::move(copy), call.span());
         });
     VarMap renamed;
     std::unordered_map<NodeRef, Ref<Buffer>> smaller;
@@ -161,7 +161,7 @@ class WarpMemory {
       Buffer copy = *decl->buffer;
       auto size = const_int(copy.shape[0]);
       if (size && *size == memory->size) copy.shape = {i32(memory->size / kWarpLanes)};
-      smaller[decl->buffer] = make<Buffer>(std::move(copy), decl->buffer.span());
+      smaller[decl->buffer] = make(std::move(copy), decl->buffer.span());
     });
     moved = replace_buffers(moved, smaller);
     moved = rewrite(moved, [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
@@ -171,7 +171,7 @@ class WarpMemory {
         copy.buffer_var = memory->registers;
         copy.extents = {i32(memory->size / kWarpLanes)};
       }
-      return make<Allocate>(std::move(copy), allocate.span());
+      return make(std::move(copy), allocate.span());
     });
     return substitute(moved, renamed);
   }

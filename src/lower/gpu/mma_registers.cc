@@ -62,12 +62,12 @@ class MatrixRegisters {
             copy.buffer_var = matrix->registers->data;
             copy.extents = matrix->registers->shape;
           }
-          return make<Allocate>(std::move(copy), allocate.span());
+          return make(std::move(copy), allocate.span());
         },
         [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {
           DeclBuffer copy = *r.descend(decl);
           if (const Matrix* matrix = of(decl->buffer->data)) copy.buffer = matrix->registers;
-          return make<DeclBuffer>(std::move(copy), decl.span());
+          return make(std::move(copy), decl.span());
         },
         [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
           Ref<BufferLoad> inner = r.descend(load);
@@ -82,7 +82,7 @@ class MatrixRegisters {
             copy.indices = place_of(*matrix, copy.indices);
             copy.buffer = matrix->registers;
           }
-          return make<BufferStore>(std::move(copy), store.span());
+          return make(std::move(copy), store.span());
         });
     if (error_) return *error_;
     return result;
@@ -142,11 +142,10 @@ class MatrixRegisters {
       if (!matrix) continue;
       found = true;
       call.args[at] = matrix->registers->data;
-      call.args[at + 1] =
-          cast(DataType::int_(32), lane) * matrix->count + cast(DataType::int_(32), Expr(call.args[at + 1]));
+      call.args[at + 1] = cast(DataType::int_(32), lane) * matrix->count + cast(DataType::int_(32), call.arg(at + 1));
     }
     if (!found) return r.descend(step);
-    Stmt s = make<Evaluate>({make<Call>(std::move(call), step->value.span())}, step.span());
+    Stmt s = make<Evaluate>({make(std::move(call), step->value.span())}, step.span());
     return lane_.defined() ? s : bound_loop(lane, i32(kWarpLanes), "threadIdx.x", std::move(s));
   }
 

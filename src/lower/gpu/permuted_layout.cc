@@ -56,7 +56,7 @@ class Permuter {
           BufferStore copy = *r.descend(store);
           const RowLayout* layout = of(store->buffer->data);
           if (layout) copy.indices = moved(*layout, store->buffer, copy.indices, store);
-          return make<BufferStore>(std::move(copy), store.span());
+          return make(std::move(copy), store.span());
         },
         [&](const Ref<Call>& call, Rewriter& r) -> Expr { return on_call(call, r); });
     if (error_) return *error_;
@@ -78,22 +78,18 @@ class Permuter {
   void find(const Stmt& body) {
     std::vector<Ref<Buffer>> used;
     std::unordered_set<NodeRef> pointers;
-    visit(body, [&](const Ref<Block>& block, Visitor& walk) {
+    visit(body, [&](const Ref<Block>& block) {
       if (is_permuted(*block)) {
-        visit(
-            block, [&](const Ref<BufferLoad>& load) { pointers.insert(load->buffer->data); },
-            [&](const Ref<BufferStore>& store) { pointers.insert(store->buffer->data); },
-            [&](const Ref<Call>& call) {
-              if (auto memory = Fragments::memory_of(call)) pointers.insert(memory->data);
-            });
+        visit(block, on<BufferLoad, BufferStore>([&](const auto& access) { pointers.insert(access->buffer->data); }),
+              [&](const Ref<Call>& call) {
+                if (auto memory = Fragments::memory_of(call)) pointers.insert(memory->data);
+              });
       }
-      walk.descend(block);
     });
-    visit(body, [&](const Ref<Block>& block, Visitor& walk) {
+    visit(body, [&](const Ref<Block>& block) {
       for (const Ref<Buffer>& buffer : block->alloc_buffers) {
         if (pointers.contains(buffer->data) && is_shared_scope(buffer->scope())) note(buffer, block);
       }
-      walk.descend(block);
     });
   }
 
@@ -136,7 +132,7 @@ class Permuter {
       const Expr row = floordiv(place, i32(layout->columns)), column = floormod(place, i32(layout->columns));
       Call copy = *call;
       copy.args[6] = row * layout->columns + layout->column(row, column) - offset;
-      return make<Call>(std::move(copy), call.span());
+      return make(std::move(copy), call.span());
     }
     const BufferLoad* element = addressed_element(call);
     auto memory = Fragments::memory_of(call);

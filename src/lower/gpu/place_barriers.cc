@@ -255,7 +255,7 @@ class Barriers {
       Ref<Var> any = var(v->name_hint, v.dtype());
       renamed[v] = any;
       copy.loop_var = any;
-      loops_[any.get()] = make<For>(std::move(copy));
+      loops_[any.get()] = make(std::move(copy));
     });
     if (access.offset.defined()) access.offset = substitute(access.offset, renamed);
     access.conditions.clear();
@@ -369,7 +369,7 @@ class Barriers {
     });
     groups_ = groups;
     join(pending, before);
-    if (!waits_behind) return make<While>(std::move(copy), loop.span());
+    if (!waits_behind) return make(std::move(copy), loop.span());
     Ref<Buffer> holds = decl_buffer({i32(1)}, DataType::bool_(), "holds", "local");
     auto evaluate = [&](const Expr& e) -> Stmt { return make<BufferStore>({holds, e, {i32(0)}, {}}, loop.span()); };
     Stmt body = seq({barrier(loop.span()), copy.body, renew_defs(evaluate(copy.condition))});
@@ -448,9 +448,9 @@ class Barriers {
         groups_ = behind;
         pending = std::move(condition);
         join(pending, other);
-        if (!waits_behind) return make<IfThenElse>(std::move(copy), s.span());
+        if (!waits_behind) return make(std::move(copy), s.span());
         return keep(copy.condition, "holds",
-                    [&]() -> Stmt { return seq({barrier(s.span()), make<IfThenElse>(std::move(copy), s.span())}); });
+                    [&]() -> Stmt { return seq({barrier(s.span()), make(std::move(copy), s.span())}); });
       }
       case Kind::kLetStmt: {
         LetStmt copy = *s.as<LetStmt>();
@@ -461,7 +461,7 @@ class Barriers {
         note_reads(reads, waits_behind, pending);
         copy.body = place(copy.body, pending);
         if (waits_behind) copy.body = seq({barrier(s.span()), copy.body});
-        return make<LetStmt>(std::move(copy), s.span());
+        return make(std::move(copy), s.span());
       }
       case Kind::kAllocate:
         return inside(s.borrow<Allocate>(), pending);
@@ -540,10 +540,10 @@ class Barriers {
     groups_ = groups;
     // Where the loop has no iteration, nobody has waited in it.
     if (const_int(loop->extent).value_or(0) < 1) join(pending, before);
-    if (!waits_behind) return make<For>(std::move(copy), loop.span());
+    if (!waits_behind) return make(std::move(copy), loop.span());
     return keep(copy.min, "begin", [&]() -> Stmt {
       return keep(copy.extent, "extent",
-                  [&]() -> Stmt { return seq({barrier(loop.span()), make<For>(std::move(copy), loop.span())}); });
+                  [&]() -> Stmt { return seq({barrier(loop.span()), make(std::move(copy), loop.span())}); });
     });
   }
 

@@ -7,6 +7,6 @@ namespace tilewright::lower {
 
 /// The kernel with barriers where they are needed, in place of those that it has. ScriptError
 /// "lower/divergent-barrier" where threads that have to wait cannot.
-PassResult place_barriers(const Ref<PrimFunc>& func, PassContext& context);
+FunctionPass place_barriers;
 
 }  // namespace tilewright::lower

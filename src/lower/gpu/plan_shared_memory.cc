@@ -46,9 +46,8 @@ class Lifetimes {
   Result<Plan> find(const Stmt& body) {
     visit(
         body,
-        [&](const Ref<Allocate>& allocate, Visitor& v) {
+        [&](const Ref<Allocate>& allocate) {
           if (is_shared_scope(scope_of(allocate->buffer_var))) note(allocate);
-          v.descend(allocate);
         },
         [&](const Ref<For>& loop, Visitor& v) { plan_.arena.loop(false, [&] { v.descend(loop); }); },
         [&](const Ref<While>& loop, Visitor& v) { plan_.arena.loop(false, [&] { v.descend(loop); }); },

@@ -63,13 +63,8 @@ class KernelSplitter {
 
   Stmt launch(const Ref<For>& loop) {
     std::unordered_set<NodeRef> used, inside;
-    visit(
-        loop, [&](const Ref<BufferLoad>& load) { used.insert(load->buffer); },
-        [&](const Ref<BufferStore>& store) { used.insert(store->buffer); },
-        [&](const Ref<DeclBuffer>& decl, Visitor& v) {
-          inside.insert(decl->buffer);
-          v.descend(decl);
-        });
+    visit(loop, on<BufferLoad, BufferStore>([&](const auto& access) { used.insert(access->buffer); }),
+          [&](const Ref<DeclBuffer>& decl) { inside.insert(decl->buffer); });
     const KernelLoops nest = KernelLoops::of(loop);
     List axes;
     for (const Ref<For>& bound : nest.loops) axes.items.push_back(string_imm(bound->thread_binding->thread_tag));
@@ -97,12 +92,12 @@ class KernelSplitter {
       args.emplace_back(v);
     }
     kernel.ret_type = make<TupleType>({});
-    kernel.attrs.set(kKernelLaunch, make<List>(std::move(axes)));
+    kernel.attrs.set(kKernelLaunch, make(std::move(axes)));
     kernel.attrs.set("tir.is_global_func", bool_imm(true));
     kernel.body = std::move(body);
     note_one_thread(nest, inner);
     std::string name = free_name();
-    kernels_.emplace_back(name, renew_defs(make<PrimFunc>(std::move(kernel), loop.span())));
+    kernels_.emplace_back(name, renew_defs(make(std::move(kernel), loop.span())));
     return make<Evaluate>({make<Call>({DataType::void_(), make<GlobalVar>({name}), std::move(args)})}, loop.span());
   }
 

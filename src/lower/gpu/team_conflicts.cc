@@ -53,16 +53,7 @@ std::optional<int64_t> largest(const Expr& e, arith::Analyzer& analyzer, int dep
   const NodeBase* extremum = depth > 0 ? added_extremum(e) : nullptr;
   if (!extremum) return most;
   int count = 0;  // an operand says less about a node that is also subtracted
-  visit(
-      e,
-      [&](const Ref<Min>& least, Visitor& v) {
-        count += least.get() == extremum;
-        v.descend(least);
-      },
-      [&](const Ref<Max>& greatest, Visitor& v) {
-        count += greatest.get() == extremum;
-        v.descend(greatest);
-      });
+  visit(e, on<Min, Max>([&](const auto& node) { count += node.get() == extremum; }));
   if (count != 1) return most;
   std::optional<int64_t> by_operand[2];
   for (const bool first : {true, false}) {

@@ -133,18 +133,10 @@ class PrivateMemoryTrimmer {
       if (!memory->is_opaque) note(buffer->data, indices[0], 1);
     };
     visit(
-        kernel,
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          element(load->buffer, load->indices);
-          v.descend(load);
-        },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          element(store->buffer, store->indices);
-          v.descend(store);
-        },
+        kernel, on<BufferLoad, BufferStore>([&](const auto& access) { element(access->buffer, access->indices); }),
         [&](const Ref<Call>& call, Visitor& v) {
           const std::vector<Place> places = places_in(*call);
-          for (const Place& each : places) note(call->args[each.pointer], Expr(call->args[each.place]), each.unit);
+          for (const Place& each : places) note(call->args[each.pointer], call->arg(each.place), each.unit);
           for (size_t i = 0; i < call->args.size(); ++i) {
             const bool is_known = any_of(places, [&](const Place& p) { return p.pointer == i; });
             if (!is_known) v(call->args[i]);
@@ -171,31 +163,31 @@ class PrivateMemoryTrimmer {
       if (!memory || smaller.contains(buffer)) return;
       Buffer copy = *buffer;
       copy.shape = {cast(copy.shape[0].dtype(), size(*memory))};
-      smaller[buffer] = make<Buffer>(std::move(copy), buffer.span());
+      smaller[buffer] = make(std::move(copy), buffer.span());
     });
     Stmt body = rewrite(
         kernel,
         [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
           BufferLoad copy = *r.descend(load);
           if (find(load->buffer->data)) copy.indices = {moved(load->buffer->data, copy.indices[0], 1)};
-          return make<BufferLoad>(std::move(copy), load.span());
+          return make(std::move(copy), load.span());
         },
         [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
           BufferStore copy = *r.descend(store);
           if (find(store->buffer->data)) copy.indices = {moved(store->buffer->data, copy.indices[0], 1)};
-          return make<BufferStore>(std::move(copy), store.span());
+          return make(std::move(copy), store.span());
         },
         [&](const Ref<Call>& call, Rewriter& r) -> Expr {
           Call copy = *r.descend(call);
           for (const Place& each : places_in(*call)) {
-            copy.args[each.place] = moved(call->args[each.pointer], Expr(copy.args[each.place]), each.unit);
+            copy.args[each.place] = moved(call->args[each.pointer], copy.arg(each.place), each.unit);
           }
-          return make<Call>(std::move(copy), call.span());
+          return make(std::move(copy), call.span());
         },
         [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
           Allocate copy = *r.descend(allocate);
           if (const Memory* memory = find(allocate->buffer_var)) copy.extents = {size(*memory)};
-          return make<Allocate>(std::move(copy), allocate.span());
+          return make(std::move(copy), allocate.span());
         });
     return replace_buffers(body, smaller);
   }

@@ -59,10 +59,9 @@ class Kernel {
   Kernel(const PrimFunc& func, const Target& target) : target_(target) { assume_sizes(func, analyzer_); }
 
   Result<Stmt> run(const Ref<For>& root) {
-    visit(root, [&](const Ref<For>& loop, Visitor& v) {
+    visit(root, [&](const Ref<For>& loop) {
       defined_.insert(loop->loop_var);
       if (is_bound(*loop)) note(loop);
-      v.descend(loop);
     });
     if (error_) return *error_;
     check_extents();
@@ -143,8 +142,8 @@ class Kernel {
   /// is there, and does not run the loop.
   void keep_others(const Ref<For>& root) {
     for (Axis& axis : axes_) {
-      if (analyzer_.can_prove(gt(axis.extent, zero(axis.extent.dtype()))) || !does_more(root, axis.axis)) continue;
-      axis.condition = gt(axis.extent, zero(axis.extent.dtype()));
+      if (analyzer_.can_prove(gt(axis.extent, 0)) || !does_more(root, axis.axis)) continue;
+      axis.condition = gt(axis.extent, 0);
       axis.extent = max(axis.extent, one(axis.extent.dtype()));
     }
   }
@@ -223,10 +222,7 @@ class Kernel {
   void check_result(const Stmt& s, const Expr& value, bool is_had_once) {
     if (is_had_once) return;
     bool is_atomic = false;  // an atomic operation, not a shuffle, which all threads of a warp execute
-    visit(value, [&](const Ref<Call>& call, Visitor& v) {
-      is_atomic |= AtomicOperation::of(call).has_value();
-      v.descend(call);
-    });
+    visit(value, [&](const Ref<Call>& call) { is_atomic |= AtomicOperation::of(call).has_value(); });
     if (!is_atomic) return;
     fail(s, "lower/atomic-result",
          "an atomic operation outside of the loops over threads happens once, and its result is used by all threads",
@@ -245,20 +241,13 @@ class Kernel {
     bool is_one = true;
     visit(
         s,
-        [&](const Ref<BufferStore>& store, Visitor& v) {
+        [&](const Ref<BufferStore>& store) {
           const std::string stored = scope_of(store->buffer->data);
           is_one &= scope.empty() || scope == stored;
           scope = stored;
-          v.descend(store);
         },
-        [&](const Ref<For>& loop, Visitor& v) {
-          is_one &= !is_bound(*loop);
-          v.descend(loop);
-        },
-        [&](const Ref<Call>& call, Visitor& v) {
-          is_one &= effect_of(call) != Effect::kUpdateState;
-          v.descend(call);
-        });
+        [&](const Ref<For>& loop) { is_one &= !is_bound(*loop); },
+        [&](const Ref<Call>& call) { is_one &= effect_of(call) != Effect::kUpdateState; });
     return is_one ? scope : "";
   }
 
@@ -276,7 +265,7 @@ class Kernel {
     for (const Axis& a : axes_) {
       if (is_contained(covered_, a.axis)) continue;
       if (is_const_int(a.extent, 1) || !memory.is_shared_by(a.axis)) continue;
-      first = logical_and(first, eq(a.v, zero(a.v.dtype())));
+      first = logical_and(first, eq(a.v, 0));
     }
     return first;
   }
@@ -332,8 +321,8 @@ class Kernel {
     For first = *last->loop;
     IterVar binding = *first.thread_binding;
     binding.thread_tag = tag;
-    first.thread_binding = make<IterVar>(std::move(binding));
-    Axis folded{{ThreadAxis::Level::kBlock, 0}, make<For>(std::move(first), last->loop.span()), total, all};
+    first.thread_binding = make(std::move(binding));
+    Axis folded{{ThreadAxis::Level::kBlock, 0}, make(std::move(first), last->loop.span()), total, all};
     std::erase_if(axes_, [](const Axis& a) { return a.axis.level == ThreadAxis::Level::kBlock; });
     axes_.insert(axes_.begin(), folded);
   }
@@ -399,7 +388,7 @@ class MemoryOfKernels {
       copy.body = make<Allocate>({allocate->buffer_var, allocate->dtype, allocate->extents, allocate->condition, inside,
                                   allocate->annotations},
                                  allocate.span());
-      return make<For>(std::move(copy), loop.span());
+      return make(std::move(copy), loop.span());
     });
     check_outside(*allocate);
     if (kernels > 1 && !error_) {
@@ -427,14 +416,7 @@ class MemoryOfKernels {
         [&](const Ref<For>& loop, Visitor& v) {
           if (!is_bound(*loop)) v.descend(loop);
         },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          check(store->buffer, store);
-          v.descend(store);
-        },
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          check(load->buffer, load);
-          v.descend(load);
-        });
+        on<BufferStore, BufferLoad>([&](const auto& access) { check(access->buffer, access); }));
   }
 
   static Stmt without_declarations(const Stmt& body, const Ref<Var>& pointer) {

@@ -59,8 +59,7 @@ class Waits {
           Ref<Var> holds = var("holds", copy.condition.dtype());
           const Expr condition = std::exchange(copy.condition, holds);
           ++waits_;
-          return make<LetStmt>({holds, condition, seq({barrier(branch.span()), make<IfThenElse>(std::move(copy))})},
-                               branch.span());
+          return make<LetStmt>({holds, condition, seq({barrier(branch.span()), make(std::move(copy))})}, branch.span());
         },
         [&](const Ref<While>& loop, Rewriter& r) -> Stmt {
           return under(is_uniform(loop->condition), [&] { return r.descend(loop); });

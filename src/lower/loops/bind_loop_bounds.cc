@@ -35,7 +35,7 @@ PassResult bind_loop_bounds(const Ref<PrimFunc>& func, PassContext&) {
     Ref<Var> first = var(name + "_min", loop->min.dtype()), count = var(name + "_extent", loop->extent.dtype());
     if (min) copy.min = first;
     if (extent) copy.extent = count;
-    Stmt result = make<For>(std::move(copy), loop.span());
+    Stmt result = make(std::move(copy), loop.span());
     if (extent) result = make<LetStmt>({count, loop->extent, result}, loop.span());
     if (min) result = make<LetStmt>({first, loop->min, result}, loop.span());
     return result;

@@ -16,7 +16,7 @@ Stmt strip(const Ref<For>& loop, const Stmt& body, const Expr& first, const Ref<
   if (width == 1) return substitute_folding(inner, lane, zero(lane.dtype()));
   const DataType type = lane.dtype();
   For lanes{lane, zero(type), int_imm(type, width), kind, {}, {}, inner};
-  return make<For>(std::move(lanes), loop.span());
+  return make(std::move(lanes), loop.span());
 }
 
 Stmt strips(const Ref<For>& loop, const Stmt& body, const Ref<Var>& lane, int64_t width, ForKind kind, ForKind outer) {
@@ -27,7 +27,7 @@ Stmt strips(const Ref<For>& loop, const Stmt& body, const Ref<Var>& lane, int64_
   copy.extent = floordiv(loop->extent + (width - 1), constant(type, width));
   copy.kind = outer;
   copy.body = strip(loop, body, copy.loop_var * width, lane, width, kind);
-  return make<For>(std::move(copy), loop.span());
+  return make(std::move(copy), loop.span());
 }
 
 Ref<For> remainder(const Ref<For>& loop, const Expr& done) {
@@ -36,14 +36,14 @@ Ref<For> remainder(const Ref<For>& loop, const Expr& done) {
   copy.min = zero(loop->loop_var.dtype());
   copy.extent = loop->extent - done;
   copy.body = renew_defs(substitute_folding(loop->body, loop->loop_var, loop->min + done + copy.loop_var));
-  return make<For>(std::move(copy), loop.span());
+  return make(std::move(copy), loop.span());
 }
 
 Ref<For> part_of(const Ref<For>& loop, const Expr& begin, const Expr& extent) {
   For copy = *loop;
   copy.min = begin;
   copy.extent = extent;
-  return make<For>(std::move(copy), loop.span());
+  return make(std::move(copy), loop.span());
 }
 
 Stmt first_iteration(const For& loop) {
@@ -69,7 +69,7 @@ Stmt LoopCutter::branch(const Ref<For>& loop, const Expr& low, const Expr& high,
     Stmt full = run(middle, test), rest = run(edges, logical_not(test));
     return make<IfThenElse>({test, full, is_nop(rest) ? Stmt() : rest});
   });
-  return make<For>(std::move(copy), loop.span());
+  return make(std::move(copy), loop.span());
 }
 
 }  // namespace tilewright::lower

@@ -59,17 +59,8 @@ bool IndexVariables::decides(const Expr& condition) {
 
 bool IndexVariables::may_wrap(const Expr& e) {
   bool wraps = false;
-  auto look = [&](const auto& node, Visitor& walk) {
-    wraps |= leaves_type(node);
-    walk.descend(node);
-  };
-  visit(
-      e, [&](const Ref<Add>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<Sub>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<Mul>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<Div>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<FloorDiv>& node, Visitor& walk) { look(node, walk); },
-      [&](const Ref<Call>& node, Visitor& walk) { look(node, walk); });
+  auto look = [&](const auto& node) { wraps |= leaves_type(node); };
+  visit(e, on<Add, Sub, Mul, Div, FloorDiv, Call>(look));
   return wraps;
 }
 
@@ -89,14 +80,13 @@ bool IndexVariables::leaves_type(const Expr& e) {
   if (const Call* call = e.as<Call>()) {
     auto intrinsic = intrinsic_of(*call);
     if (intrinsic == Intrinsic::k_shift_left) {
-      auto bits = const_int(Expr(call->args[1]));
+      auto bits = const_int(call->arg(1));
       if (!bits || *bits < 0 || *bits > 62) return true;
-      const arith::ConstIntBound a = analyzer_.const_int_bound(Expr(call->args[0]));
+      const arith::ConstIntBound a = analyzer_.const_int_bound(call->arg(0));
       const __int128 factor = __int128{1} << *bits;
       return leaves(a.min_value * factor) || leaves(a.max_value * factor);
     }
-    return intrinsic == Intrinsic::k_fabs &&
-           leaves(-__int128{analyzer_.const_int_bound(Expr(call->args[0])).min_value});
+    return intrinsic == Intrinsic::k_fabs && leaves(-__int128{analyzer_.const_int_bound(call->arg(0)).min_value});
   }
   BinaryOperands operands = binary_operands(e);
   const arith::ConstIntBound a = analyzer_.const_int_bound(*operands.a), b = analyzer_.const_int_bound(*operands.b);

@@ -85,7 +85,7 @@ Versions in_versions(const Ref<Buffer>& buffer, int64_t count) {
   if (!copy.strides.empty()) copy.strides.insert(copy.strides.begin(), stride);
   const DataType index = buffer->shape.empty() ? DataType::int_(32) : buffer->shape[0].dtype();
   copy.shape.insert(copy.shape.begin(), int_imm(index, count));
-  return {make<Buffer>(std::move(copy), buffer.span()), count, stride, size};
+  return {make(std::move(copy), buffer.span()), count, stride, size};
 }
 
 /// The arguments of a call that are pointers to a buffer, each followed by the offset there.
@@ -164,7 +164,7 @@ class Injector {
   static Ref<For> without_pipeline(const Ref<For>& loop) {
     For once = *loop;
     for (const char* key : {kPipelineStage, kPipelineOrder, kPipelineAsync}) once.annotations.erase(key);
-    return make<For>(std::move(once), loop.span());
+    return make(std::move(once), loop.span());
   }
 
   /// The step with the version of its iteration in place of each buffer.
@@ -198,7 +198,7 @@ class Injector {
           BufferRegion copy{found->buffer, inner->region};
           const DataType type = found->buffer->shape[0].dtype();
           copy.region.insert(copy.region.begin(), range(cast(type, slot(*found)), one(type)));
-          return make<BufferRegion>(std::move(copy), region.span());
+          return make(std::move(copy), region.span());
         },
         [&](const Ref<Call>& call, Rewriter& r) -> Expr { return in_version(r.descend(call), slot); },
         [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef { return buffer; });
@@ -233,7 +233,7 @@ class Injector {
       const bool known = (is_step && i == 0) || is_contained(pointers.at, i);
       if (!known && find(call->args[i])) fail_pointer(call);
     }
-    return make<Call>(std::move(copy), call.span());
+    return make(std::move(copy), call.span());
   }
 
   void fail_pointer(const Ref<Call>& call) {
@@ -371,7 +371,7 @@ class Injector {
     analysis::BlockAccess access = accesses_of(block.body, block.alloc_buffers);
     block.reads = std::move(access.reads);
     block.writes = std::move(access.writes);
-    return make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(block))});
+    return realized(make(std::move(block)));
   }
 
   Stmt pipelined(const Ref<For>& loop, const PipelinePlan& plan) {
@@ -416,7 +416,7 @@ class Injector {
     steady.body = block_of(at({.at = steady.loop_var, .is_steady = true}, loop, plan, steps), {});
     // An empty loop stays: lists of a pipeline around count three parts.
     if (is_const_int(steady.extent, 0) && last_stage_ > 0) steady.body = nop();
-    parts.push_back(make<For>(std::move(steady), loop.span()));
+    parts.push_back(make(std::move(steady), loop.span()));
     part(std::move(behind));
     return block_of(std::move(parts), std::move(buffers));
   }

@@ -43,9 +43,8 @@ constexpr int64_t kMostWork = 400'000;
 int64_t count_nodes(const Stmt& s) {
   int64_t count = 0;
   visit(
-      s, [&](const Ref<BufferLoad>&) { ++count; }, [&](const Ref<BufferStore>&) { count += 2; },
-      [&](const Ref<For>&) { count += 2; }, [&](const Ref<IfThenElse>&) { ++count; },
-      [&](const Ref<Call>&) { ++count; });
+      s, [&](const Ref<BufferLoad>&) { ++count; }, on<BufferStore, For>([&](const auto&) { count += 2; }),
+      on<IfThenElse, Call>([&](const auto&) { ++count; }));
   return count;
 }
 
@@ -68,8 +67,7 @@ class Partitioner : private LoopCutter {
           note(*let);
           return r.descend(let);
         },
-        [&](const Ref<Allocate>& node, Rewriter& r) -> Stmt { return unless_idle(r.descend(node)); },
-        [&](const Ref<DeclBuffer>& node, Rewriter& r) -> Stmt { return unless_idle(r.descend(node)); });
+        on<Allocate, DeclBuffer>([&](const auto& node, Rewriter& r) -> Stmt { return unless_idle(r.descend(node)); }));
   }
 
  private:
@@ -146,7 +144,7 @@ class Partitioner : private LoopCutter {
     copy.extent = extent;
     copy.body = inside(copy, [&] { return r(body); });
     if (is_nop(copy.body)) return nop();
-    return make<For>(std::move(copy), loop.span());
+    return make(std::move(copy), loop.span());
   }
 
   /// The loop over [low, high) with this body.
@@ -156,7 +154,7 @@ class Partitioner : private LoopCutter {
     if (bound.max_value <= 0) return nop();
     For copy = *part_of(loop, low, extent);
     copy.body = body;
-    Ref<For> part = make<For>(std::move(copy), loop.span());
+    Ref<For> part = make(std::move(copy), loop.span());
     if (is_copy) {
       part = trim(renew_defs(part).cast<For>(), r);
       bound = analyzer_.const_int_bound(part->extent);
@@ -165,11 +163,11 @@ class Partitioner : private LoopCutter {
     // The part has at most one iteration.
     Stmt once = r(first_iteration(*part));
     if (bound.min_value >= 1 || is_nop(once)) return once;
-    Expr runs = analyzer_.simplify(gt(extent, zero(extent.dtype())));
+    Expr runs = analyzer_.simplify(gt(extent, 0));
     // A loop that is empty where this one is needs no condition.
     if (const For* inner = once.as<For>()) {
       auto scope = analyzer_.constraint(logical_not(runs));
-      if (analyzer_.can_prove(le(inner->extent, zero(inner->extent.dtype())))) return once;
+      if (analyzer_.can_prove(le(inner->extent, 0))) return once;
     }
     return make<IfThenElse>({runs, once, {}});
   }

@@ -117,7 +117,7 @@ class Peeler : private LoopCutter {
           v.descend(loop);
           copies = outer;
         },
-        [&](const Ref<BufferLoad>&) { count += copies; }, [&](const Ref<BufferStore>&) { count += copies; });
+        on<BufferLoad, BufferStore>([&](const auto&) { count += copies; }));
     return count;
   }
 
@@ -168,7 +168,7 @@ class Peeler : private LoopCutter {
       visit(
           value,
           [&](const Ref<Call>& call) {
-            if (is_lazy(*call)) consider_all(Expr(call->args[0]));
+            if (is_lazy(*call)) consider_all(call->arg(0));
           },
           [&](const Ref<Select>& select) { consider_all(select->condition); },
           [&](const Ref<Max>& e) {
@@ -210,7 +210,7 @@ class Peeler : private LoopCutter {
         [&](const Ref<Min>& e, Rewriter& r) -> Expr { return extreme(e, le(e->a, e->b), ge(e->a, e->b), r); },
         [&](const Ref<FloorMod>& e, Rewriter& r) -> Expr {
           auto turns = e->a.dtype().is_int() ? turns_of(e->a, e->b) : std::nullopt;
-          if (!turns || turns->first != turns->second || !variables_.decides(ge(e->a, zero(e->a.dtype())))) {
+          if (!turns || turns->first != turns->second || !variables_.decides(ge(e->a, 0))) {
             return r.descend(e);
           }
           return r(e->a) - int_imm(e->a.dtype(), turns->first * *const_int(e->b));
@@ -231,10 +231,10 @@ class Peeler : private LoopCutter {
 
   Expr choice(const Ref<Call>& call, Rewriter& r) {
     if (!is_lazy(*call)) return r.descend(call);
-    Expr rest = undecided(Expr(call->args[0]));
-    if (is_true(rest)) return r(Expr(call->args[1]));
-    if (is_false(rest)) return r(Expr(call->args[2]));
-    return if_then_else(r(rest), r(Expr(call->args[1])), r(Expr(call->args[2])));
+    Expr rest = undecided(call->arg(0));
+    if (is_true(rest)) return r(call->arg(1));
+    if (is_false(rest)) return r(call->arg(2));
+    return if_then_else(r(rest), r(call->arg(1)), r(call->arg(2)));
   }
 
   template <class T>
@@ -267,8 +267,7 @@ class Peeler : private LoopCutter {
 bool has_choices(const Stmt& body) {
   return any_node(
       body, [](const Ref<Call>& call) { return is_lazy(*call); }, [](const Ref<Select>&) { return true; },
-      [](const Ref<Max>& e) { return e.dtype().is_int(); }, [](const Ref<Min>& e) { return e.dtype().is_int(); },
-      [](const Ref<FloorMod>& e) { return e.dtype().is_int(); });
+      on<Max, Min, FloorMod>([](const auto& e) { return e.dtype().is_int(); }));
 }
 
 }  // namespace

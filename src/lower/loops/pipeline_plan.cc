@@ -362,7 +362,7 @@ analysis::BlockAccess accesses_of(const Stmt& s, const std::vector<Def<Buffer>>&
     append_range(block.alloc_buffers, inner.alloc_buffers);
     return r(inner.body);
   });
-  return analysis::block_access_region(make<Block>(std::move(block)));
+  return analysis::block_access_region(make(std::move(block)));
 }
 
 std::vector<size_t> PipelinePlan::by_order() const {

@@ -72,10 +72,10 @@ class Simplifier : private LoopContext {
         [&](const Ref<Call>& call, Rewriter& r) -> Expr {
           Ref<Call> inner = r.descend(call);
           if (intrinsic_of(*call) != Intrinsic::k_if_then_else) return inner;
-          Expr condition = decide(Expr(inner->args[0]));
-          if (is_true(condition)) return Expr(inner->args[1]);
-          if (is_false(condition)) return Expr(inner->args[2]);
-          if (condition == Expr(inner->args[0])) return inner;
+          Expr condition = decide(inner->arg(0));
+          if (is_true(condition)) return inner->arg(1);
+          if (is_false(condition)) return inner->arg(2);
+          if (condition == inner->arg(0)) return inner;
           return make<Call>({inner->dtype, inner->op, {condition, inner->args[1], inner->args[2]}}, call.span());
         });
   }
@@ -106,7 +106,7 @@ class Simplifier : private LoopContext {
     if (copy.kind != ForKind::kParallel && copy.kind != ForKind::kThreadBinding) {
       copy.body = without_outside(copy.body, copy.loop_var, outside);
     }
-    Stmt result = make<For>(std::move(copy), loop.span());
+    Stmt result = make(std::move(copy), loop.span());
     for (const Expr& condition : reversed(outside)) result = make<IfThenElse>({condition, result, {}}, loop.span());
     return result;
   }
@@ -128,11 +128,7 @@ class Simplifier : private LoopContext {
   static bool has_value_anywhere(const Expr& condition) {
     bool total = effect_of(condition) == Effect::kPure && is_of_integers(condition);
     auto divides = [&](const Expr& divisor) { total &= const_int(divisor).value_or(0) != 0; };
-    visit(
-        condition, [&](const Ref<FloorDiv>& e, Visitor& v) { divides(e->b), v.descend(e); },
-        [&](const Ref<FloorMod>& e, Visitor& v) { divides(e->b), v.descend(e); },
-        [&](const Ref<Div>& e, Visitor& v) { divides(e->b), v.descend(e); },
-        [&](const Ref<Mod>& e, Visitor& v) { divides(e->b), v.descend(e); });
+    visit(condition, on<FloorDiv, FloorMod, Div, Mod>([&](const auto& e, Visitor& v) { divides(e->b), v.descend(e); }));
     return total;
   }
 

@@ -63,8 +63,8 @@ struct Copy {
     analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(block)));
     block.reads = std::move(access.reads);
     block.writes = std::move(access.writes);
-    Stmt s = make<BlockRealize>({{}, realize->predicate, make<Block>(std::move(block), realize->block.span())},
-                                realize.span());
+    Stmt s =
+        make<BlockRealize>({{}, realize->predicate, make(std::move(block), realize->block.span())}, realize.span());
     for (const Ref<For>& loop : reversed(loops)) s = with_body(loop, std::move(s));
     return renew_defs(s);
   }
@@ -137,7 +137,7 @@ PassResult stage_shared_copies(const Ref<PrimFunc>& func, PassContext& context) 
     }
     if (block.alloc_buffers.empty()) return seq(std::move(items));
     block.body = seq(std::move(items));
-    return make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(block))});
+    return realized(make(std::move(block)));
   });
   return with_body(func, std::move(body));
 }

@@ -54,22 +54,12 @@ class Unroller {
       if (fits_registers(*allocate, target_)) local.insert(allocate->buffer_var);
     });
     if (local.empty()) return;
-    auto note = [&](const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
-      if (!local.count(buffer->data)) return;
-      for (const Expr& index : indices) {
-        visit(index, [&](const Ref<Var>& v) { selectors_.insert(v); });
-      }
-    };
-    visit(
-        body,
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          note(load->buffer, load->indices);
-          v.descend(load);
-        },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          note(store->buffer, store->indices);
-          v.descend(store);
-        });
+    visit(body, on<BufferLoad, BufferStore>([&](const auto& access) {
+            if (!local.count(access->buffer->data)) return;
+            for (const Expr& index : access->indices) {
+              visit(index, [&](const Ref<Var>& v) { selectors_.insert(v); });
+            }
+          }));
   }
 
   /// Returns the number of accesses that the code generator gets, including copies by unroll hints.
@@ -81,14 +71,7 @@ class Unroller {
           const IntImm* copies = loop->annotations.get(kUnrollHint).as<IntImm>();
           count += (kLoopAsAccesses + count_accesses(loop->body)) * (copies ? copies->value : 1);
         },
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          ++count;
-          v.descend(load);
-        },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          ++count;
-          v.descend(store);
-        });
+        on<BufferLoad, BufferStore>([&](const auto&) { ++count; }));
     return count;
   }
 
@@ -111,9 +94,8 @@ class Unroller {
   static std::optional<int64_t> count_steps(const Stmt& s) {
     int64_t count = 0;
     bool loops = false;
-    visit(
-        s, [&](const Ref<For>&) { loops = true; }, [&](const Ref<While>&) { loops = true; },
-        [&](const Ref<BufferStore>&) { ++count; }, [&](const Ref<Evaluate>&) { ++count; });
+    visit(s, on<For, While>([&](const auto&) { loops = true; }),
+          on<BufferStore, Evaluate>([&](const auto&) { ++count; }));
     return loops ? std::nullopt : std::optional(count);
   }
 
@@ -145,7 +127,7 @@ class Unroller {
       int64_t copies = std::max<int64_t>(std::min(wanted, kMostUnrolledAccesses / each), 1);
       if (keep) serial.annotations.set(kUnrollHint, i32(copies));
       if (!keep || copies < wanted) report(loop, extent, each);
-      return make<For>(std::move(serial), loop.span());
+      return make(std::move(serial), loop.span());
     }
     spent_ += (*extent - 1) * each;
     std::vector<Stmt> copies;

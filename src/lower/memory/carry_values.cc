@@ -285,7 +285,7 @@ class Carrier {
     std::vector<Stmt> body{with_registers(loop_->body)};
     append_range(body, after);
     copy.body = seq(std::move(body));
-    before.push_back(make<For>(std::move(copy), loop_.span()));
+    before.push_back(make(std::move(copy), loop_.span()));
     Stmt all = seq(std::move(before));
     for (const Stream& stream : streams_) {
       for (const Ref<Buffer>& value : stream.values) {
@@ -307,7 +307,7 @@ class Carrier {
     const Ramp* lanes = begin.as<Ramp>();
     const Expr base = analyzer_.simplify(first_lane(begin) - back);
     const Expr index = lanes ? ramp(base, lanes->stride, begin.dtype().lanes) : base;
-    Expr condition = analyzer_.simplify(gt(loop_->extent, zero(loop_->extent.dtype())));
+    Expr condition = analyzer_.simplify(gt(loop_->extent, 0));
     if (past > stream.certain) {
       const Expr first = cast(DataType::int_(64), base), &size = memory_.sizes.at(stream.buffer->data).first;
       const Expr last = lanes ? first + cast(DataType::int_(64), lanes->stride) * i64(index.dtype().lanes - 1) : first;

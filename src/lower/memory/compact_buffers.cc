@@ -79,7 +79,7 @@ class RegionCollector {
     assume_sizes(func, small_);
     auto limit = [&](const Expr& e) {
       if (!e.is<Var>() || !e.dtype().is_int() || e.dtype().bits < 32) return;
-      small_.assume(ge(e, zero(e.dtype())));
+      small_.assume(ge(e, 0));
       small_.assume(le(e, constant(e.dtype(), 1 << 20)));
     };
     std::ranges::for_each(func.params, limit);
@@ -236,7 +236,7 @@ class RegionCollector {
     }
     changed |= pad_rows(buffer, after);
     if (!changed) return;
-    layout.buffer = make<Buffer>(std::move(after), buffer.span());
+    layout.buffer = make(std::move(after), buffer.span());
     layouts_[buffer] = std::move(layout);
   }
 
@@ -265,7 +265,7 @@ class RegionCollector {
     if (most < kReasonable && (most == limit || !follows_from_types(extent, bound)))
       return int_imm(extent.dtype(), std::max<int64_t>(most, 1));
     // In an iteration that a condition skips, the last index may be before the first.
-    return analyzer_.can_prove(ge(extent, zero(extent.dtype()))) ? extent : max(extent, one(extent.dtype()));
+    return analyzer_.can_prove(ge(extent, 0)) ? extent : max(extent, one(extent.dtype()));
   }
 
   bool pad_rows(const Ref<Buffer>& buffer, Buffer& after) {
@@ -332,7 +332,7 @@ class Shifter {
           for (size_t d : indices_of(copy.region)) {
             copy.region[d] = range(analyzer_.simplify(copy.region[d]->min - layout->start[d]), copy.region[d]->extent);
           }
-          return make<BufferRegion>(std::move(copy));
+          return make(std::move(copy));
         },
         [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
           for (const Ref<IterVar>& axis : block->iter_vars) {
@@ -344,7 +344,7 @@ class Shifter {
           for (Def<Buffer>& buffer : copy.alloc_buffers) {
             if (const Layout* layout = find(buffer)) buffer = layout->buffer;
           }
-          return make<Block>(std::move(copy), block.span());
+          return make(std::move(copy), block.span());
         },
         [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef { return buffer; });
   }
@@ -366,7 +366,7 @@ class Shifter {
         if (!is_whole) continue;
         whole.region[d] = range(zero(was.min.dtype()), layout->buffer->shape[d]);
       }
-      after[i] = make<BufferRegion>(std::move(whole), before[i].span());
+      after[i] = make(std::move(whole), before[i].span());
     }
   }
   std::vector<Expr> shift(const Layout& layout, const std::vector<Expr>& indices) {

@@ -49,7 +49,7 @@ Ref<Buffer> flat_view(const Ref<Buffer>& buffer) {
   flat.strides.clear();
   flat.elem_offset = zero(flat.shape[0].dtype());
   flat.axis_separators.clear();
-  return make<Buffer>(std::move(flat), buffer.span());
+  return make(std::move(flat), buffer.span());
 }
 
 /// Casts an unsigned index to the signed type of the same width. Unsigned arithmetic wraps, so the simplifier cannot
@@ -122,7 +122,7 @@ PassResult flatten_buffers(const Ref<PrimFunc>& func, PassContext&) {
         Allocate copy = *allocate;
         copy.extents = {flat_extent(allocate->extents)};
         copy.body = r(allocate->body);
-        return make<Allocate>(std::move(copy), allocate.span());
+        return make(std::move(copy), allocate.span());
       },
       // Buffers that other nodes declare keep their shapes.
       [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef { return buffer; });

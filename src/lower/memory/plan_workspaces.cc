@@ -64,7 +64,7 @@ class Planner {
             For serial = *loop;
             serial.kind = ForKind::kSerial;
             serial.body = r(loop->body);
-            return make<For>(std::move(serial), loop.span());
+            return make(std::move(serial), loop.span());
           }
           in_parallel_ = true;
           std::unordered_set<NodeRef> outer = std::exchange(defined_, {loop->loop_var});
@@ -72,7 +72,7 @@ class Planner {
           copy.body = region(loop->body);
           defined_ = std::move(outer);
           in_parallel_ = false;
-          return make<For>(std::move(copy), loop.span());
+          return make(std::move(copy), loop.span());
         },
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
           defined_.insert(let->var);

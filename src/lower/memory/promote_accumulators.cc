@@ -48,8 +48,7 @@ class LoopPromotion {
       : loop_(loop), own_(own), analyzer_(analyzer) {
     visit(
         loop, [&](const Ref<For>& inner) { defined_.insert(inner->loop_var); },
-        [&](const Ref<LetStmt>& let) { defined_.insert(let->var); },
-        [&](const Ref<Let>& let) { defined_.insert(let->var); },
+        on<LetStmt, Let>([&](const auto& let) { defined_.insert(let->var); }),
         [&](const Ref<BufferStore>& store) { updates_.push_back(store); });
   }
 
@@ -151,16 +150,10 @@ class LoopPromotion {
                                          : is_local(*buffer) || own_.contains(buffer->data);
     };
     visit(
-        loop_,
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          look(store->buffer, store->indices, store->predicate);
-          v.descend(store);
-        },
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          look(load->buffer, load->indices, load->predicate);
-          v.descend(load);
-        },
-        [&](const Ref<Call>& call, Visitor& v) {
+        loop_, on<BufferStore, BufferLoad>([&](const auto& access) {
+          look(access->buffer, access->indices, access->predicate);
+        }),
+        [&](const Ref<Call>& call) {
           // Whoever has the address may do anything; a request to fetch does nothing.
           const Intrinsic intrinsic = intrinsic_of(*call);
           if (intrinsic == Intrinsic::k_address_of) {
@@ -170,16 +163,9 @@ class LoopPromotion {
           for (const NodeRef& argument : call->args) alone &= !is_promoted(argument);
           const Effect effect = intrinsic_row(intrinsic).effect;
           alone &= effect == Effect::kPure || effect == Effect::kReadState || intrinsic == Intrinsic::k_prefetch;
-          v.descend(call);
         },
-        [&](const Ref<LetStmt>& let, Visitor& v) {
-          alone &= !is_promoted(let->value);
-          v.descend(let);
-        },
-        [&](const Ref<For>& inner, Visitor& v) {
-          alone &= inner->kind == ForKind::kSerial;
-          v.descend(inner);
-        },
+        [&](const Ref<LetStmt>& let) { alone &= !is_promoted(let->value); },
+        [&](const Ref<For>& inner) { alone &= inner->kind == ForKind::kSerial; },
         [&](const Ref<While>&) { alone = false; });
     return alone;
   }

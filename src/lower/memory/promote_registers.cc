@@ -142,12 +142,11 @@ class Promoter {
     });
     if (locals_.empty()) return body;
     collect(body);
-    visit(body, [&](const Ref<Allocate>& allocate, Visitor& v) {
+    visit(body, [&](const Ref<Allocate>& allocate) {
       LocalBuffer* local = find(allocate->buffer_var);
       if (local && any_of(local->looks, has_predicate)) {
         local->inside = variables_of(allocate->body);
       }
-      v.descend(allocate);
     });
     for (const NodeRef& v : order_) finish(locals_.at(v));
     return replace(body);
@@ -217,14 +216,12 @@ class Promoter {
           v(store->indices[0]);
           v(store->predicate);
         },
-        [&](const Ref<For>& loop, Visitor& v) {
+        [&](const Ref<For>& loop) {
           if (loop->kind == ForKind::kParallel) refuse_shared(loop);
-          v.descend(loop);
         },
         [&](const Ref<DeclBuffer>& decl, Visitor& v) { v(decl->body); },
-        [&](const Ref<Call>& call, Visitor& v) {
+        [&](const Ref<Call>& call) {
           if (const BufferLoad* element = addressed_element(call)) keep_in_memory(element->buffer->data);
-          v.descend(call);
         },
         [&](const Ref<Var>& v, Visitor& walk) {
           if (walk.role() != Role::kDef) keep_in_memory(v);

@@ -33,29 +33,23 @@ std::unordered_set<NodeRef> private_memory(const PrimFunc& func, const PassConte
   if (func.attrs.has("global_symbol") && !context.called) {
     for (const auto& [param, buffer] : func.buffer_map) found.insert(buffer->data);
   }
-  visit(
-      func.body, [&](const Ref<Allocate>& allocate) { found.insert(allocate->buffer_var); },
-      [&](const Ref<AllocateConst>& allocate) { found.insert(allocate->buffer_var); });
+  visit(func.body, on<Allocate, AllocateConst>([&](const auto& allocate) { found.insert(allocate->buffer_var); }));
   return found;
 }
 
 LaneAccesses::LaneAccesses(const Ref<For>& loop, const std::unordered_set<NodeRef>& private_memory,
                            arith::Analyzer& analyzer)
     : loop_(loop), private_memory_(private_memory), analyzer_(analyzer) {
-  visit(loop->body, [&](const Ref<BufferStore>& store, Visitor& v) {
-    written_.insert(store->buffer->data);
-    v.descend(store);
-  });
+  visit(loop->body, [&](const Ref<BufferStore>& store) { written_.insert(store->buffer->data); });
   note_names();
   collect(loop->body);
 }
 
 void LaneAccesses::note_names() {
   int loops = 0;
-  auto note = [&](const auto& let, Visitor& v) {
+  auto note = [&](const auto& let) {
     note_name(let->var, let->value);
     if (loops > 0) inner_names_.push_back(let->var);
-    v.descend(let);
   };
   visit(
       loop_->body,
@@ -64,8 +58,7 @@ void LaneAccesses::note_names() {
         v.descend(nested);
         --loops;
       },
-      [&](const Ref<LetStmt>& let, Visitor& v) { note(let, v); },
-      [&](const Ref<Let>& let, Visitor& v) { note(let, v); });
+      on<LetStmt, Let>(note));
 }
 
 void LaneAccesses::note_name(const Ref<Var>& name, const Expr& value) {
@@ -258,21 +251,19 @@ bool is_alone(const Stmt& scope, const BufferStore& step, const std::unordered_s
   };
   visit(
       scope,
-      [&](const Ref<BufferLoad>& load, Visitor& v) {
+      [&](const Ref<BufferLoad>& load) {
         if (load->buffer->data == data) {
           ++loads;
         } else {
           other(load->buffer);
         }
-        v.descend(load);
       },
-      [&](const Ref<BufferStore>& store, Visitor& v) {
+      [&](const Ref<BufferStore>& store) {
         if (store->buffer->data == data) {
           ++stores;
         } else {
           other(store->buffer);
         }
-        v.descend(store);
       },
       [&](const Ref<Call>& call, Visitor& v) {
         Intrinsic intrinsic = intrinsic_of(*call);

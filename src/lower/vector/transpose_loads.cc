@@ -129,9 +129,8 @@ class Turner {
           v.descend(shuffle);
           if (pure) found(words_of_rows(shuffle, loop));
         },
-        [&](const Ref<Call>& call, Visitor& v) {
+        [&](const Ref<Call>& call) {
           pure = pure && intrinsic_of(*call) != Intrinsic::kUnknown && effect_of(call) <= Effect::kReadState;
-          v.descend(call);
         });
     return pure && count == 1 ? crossed : std::nullopt;
   }
@@ -215,7 +214,7 @@ class Turner {
     squares.min = zero(type);
     squares.extent = count;
     squares.body = with_bindings(bound, seq(std::move(stores)));
-    Stmt all = make<For>(std::move(squares), loop.span());
+    Stmt all = make(std::move(squares), loop.span());
     if (extent && *extent % side == 0) return all;
     return seq({all, remainder(loop, count * side)});
   }

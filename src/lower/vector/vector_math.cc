@@ -8,20 +8,12 @@ namespace tilewright::lower {
 
 int widest_element(const Stmt& body) {
   int bits = 8;
-  visit(
-      body,
-      [&](const Ref<BufferLoad>& load, Visitor& v) {
-        bits = std::max<int>(bits, load->buffer->dtype.bits);
-        v.descend(load);
-      },
-      [&](const Ref<BufferStore>& store, Visitor& v) {
-        bits = std::max<int>(bits, store->buffer->dtype.bits);
-        v.descend(store);
-      },
-      [&](const Ref<Cast>& cast_node, Visitor& v) {
-        if (cast_node->dtype.is_float()) bits = std::max<int>(bits, cast_node->dtype.bits);
-        v.descend(cast_node);
-      });
+  visit(body, on<BufferLoad, BufferStore>([&](const auto& access) {
+          bits = std::max<int>(bits, access->buffer->dtype.bits);
+        }),
+        [&](const Ref<Cast>& cast_node) {
+          if (cast_node->dtype.is_float()) bits = std::max<int>(bits, cast_node->dtype.bits);
+        });
   return bits;
 }
 
@@ -84,11 +76,9 @@ Stmt substitute_folding(const Stmt& body, const Ref<Var>& v, const Expr& value) 
     if (a == node->a && b == node->b) return node;
     return vector_binary(Expr(node).kind(), a, b);
   };
-#define TW_FOLD(Name) [&](const Ref<Name>& node, Rewriter& r) -> Expr { return fold(node, r); }
   return rewrite(
-      body, [&](const Ref<Var>& x, Rewriter&) -> Expr { return x == v ? value : Expr(x); }, TW_FOLD(Add), TW_FOLD(Sub),
-      TW_FOLD(Mul), TW_FOLD(FloorDiv), TW_FOLD(FloorMod), TW_FOLD(Min), TW_FOLD(Max), TW_FOLD(EQ), TW_FOLD(NE),
-      TW_FOLD(LT), TW_FOLD(LE), TW_FOLD(GT), TW_FOLD(GE), TW_FOLD(And), TW_FOLD(Or),
+      body, [&](const Ref<Var>& x, Rewriter&) -> Expr { return x == v ? value : Expr(x); },
+      on<Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or>(fold),
       [&](const Ref<Cast>& node, Rewriter& r) -> Expr {
         Expr inner = r(node->value);
         return inner == node->value ? Expr(node) : cast(node->dtype, inner);
@@ -99,7 +89,6 @@ Stmt substitute_folding(const Stmt& body, const Ref<Var>& v, const Expr& value) 
         if (is_false(condition)) return branch->else_case.defined() ? r(branch->else_case) : nop();
         return make<IfThenElse>({condition, r(branch->then_case), r(branch->else_case)}, branch.span());
       });
-#undef TW_FOLD
 }
 
 }  // namespace tilewright::lower

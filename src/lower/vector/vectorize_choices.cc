@@ -163,9 +163,9 @@ class Match {
     const Select* select = value.as<Select>();
     bool lazy = call && intrinsic_of(*call) == Intrinsic::k_if_then_else;
     if (!select && !lazy) return {};
-    Expr condition = select ? select->condition : Expr(call->args[0]);
-    Expr yes = select ? select->true_value : Expr(call->args[1]);
-    Expr no = select ? select->false_value : Expr(call->args[2]);
+    Expr condition = select ? select->condition : call->arg(0);
+    Expr yes = select ? select->true_value : call->arg(1);
+    Expr no = select ? select->false_value : call->arg(2);
     if (same_expr(yes, old) == same_expr(no, old)) return {};
     bool keeps = same_expr(yes, old);
     other = keeps ? no : yes;
@@ -283,17 +283,15 @@ class ChoiceVectorizer : private LoopContext {
   /// vector form.
   bool is_readable(const Choice& choice) {
     bool apart = private_.count(choice.places->data) && private_.count(choice.numbers->data);
-    visit(choice.number, [&](const Ref<BufferLoad>& load, Visitor& v) {
+    visit(choice.number, [&](const Ref<BufferLoad>& load) {
       const Ref<Var>& data = load->buffer->data;
       apart = apart && private_.count(data) && data != choice.places->data && data != choice.numbers->data &&
               !load->predicate.defined() && load->buffer->dtype.is_scalar();
-      v.descend(load);
     });
-    visit(choice.number, [&](const Ref<Call>& call, Visitor& v) {
+    visit(choice.number, [&](const Ref<Call>& call) {
       Intrinsic intrinsic = intrinsic_of(*call);
       apart = apart && intrinsic != Intrinsic::kUnknown && intrinsic != Intrinsic::k_address_of &&
               intrinsic_row(intrinsic).effect == Effect::kPure && intrinsic_row(intrinsic).vector_bits > 0;
-      v.descend(call);
     });
     return apart;
   }
@@ -359,7 +357,7 @@ class ChoiceVectorizer : private LoopContext {
   static Stmt as_written(const Ref<For>& loop, const Expr& done) {
     For copy = *remainder(loop, done);
     copy.annotations.set(kUnrollHint, i32(1));
-    return make<For>(std::move(copy));
+    return make(std::move(copy));
   }
 
   /// The best pair of each lane.
@@ -427,7 +425,7 @@ class ChoiceVectorizer : private LoopContext {
       if (rest.defined()) merged = seq({merged, rest});
       if (odd_.defined()) {
         Expr any = join_lanes(all(odd_), [&](const Expr& a, const Expr& b) { return either(a, b); }, bound);
-        if (!any.dtype().is_bool()) any = ne(any, zero(any.dtype()));
+        if (!any.dtype().is_bool()) any = ne(any, 0);
         Expr old = choice_.old_number();
         merged = make<IfThenElse>({logical_or(any, ne(old, old)), as_written, merged});
       }

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "ir/build.h"
+#include "ir/kind_cases.h"
 #include "ir/reduction_step.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -78,14 +79,12 @@ class LaneSpreader {
   void note_touched(const Expr& e) {
     visit(
         e,
-        [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        [&](const Ref<BufferLoad>& load) {
           if (!load->predicate.defined()) note_touched(load->buffer, load->indices);
-          walk.descend(load);
         },
-        [&](const Ref<And>& both, Visitor& walk) { walk(both->a); },
-        [&](const Ref<Or>& both, Visitor& walk) { walk(both->a); }, [&](const Ref<Let>&, Visitor&) {},
+        on<And, Or>([&](const auto& both, Visitor& walk) { walk(both->a); }), [&](const Ref<Let>&, Visitor&) {},
         [&](const Ref<Call>& call, Visitor& walk) {
-          if (intrinsic_of(*call) == Intrinsic::k_if_then_else) return walk(Expr(call->args[0]));
+          if (intrinsic_of(*call) == Intrinsic::k_if_then_else) return walk(call->arg(0));
           walk.descend(call);
         });
   }
@@ -123,7 +122,7 @@ class LaneSpreader {
         note_touched(copy.body);
         copy.body = spread(copy.body);
         touched_.resize(known);
-        return make<For>(std::move(copy), s.span());
+        return make(std::move(copy), s.span());
       }
       case Kind::kIfThenElse:
         return branch(*s.as<IfThenElse>(), s);
@@ -132,7 +131,7 @@ class LaneSpreader {
         copy.value = spread(copy.value);
         if (copy.value.dtype() != copy.var.dtype()) copy.var = with_lanes_of(copy.var, copy.value);
         copy.body = spread(copy.body);
-        return make<LetStmt>(std::move(copy), s.span());
+        return make(std::move(copy), s.span());
       }
       case Kind::kDeclBuffer:
         return around_changed(s.borrow<DeclBuffer>(), [&](const Stmt& body) { return spread(body); });
@@ -145,7 +144,7 @@ class LaneSpreader {
         return fail(s, "'" + s.as<Allocate>()->buffer_var->name_hint +
                            "' is allocated inside of the loop: allocate it outside, with a dimension of the loop");
       default:
-        return fail(s, "a statement of kind " + std::string(kind_name(s.kind())) + " has no vector form");
+        return fail(s, "a statement of kind " + kind_name(s.kind()) + " has no vector form");
     }
   }
 
@@ -264,11 +263,10 @@ class LaneSpreader {
   /// Whether the value is the same before `store`.
   bool can_move(const Expr& value, const BufferStore& store) const {
     bool independent = effect_of(value) != Effect::kUpdateState;
-    visit(value, [&](const Ref<BufferLoad>& load, Visitor& v) {
+    visit(value, [&](const Ref<BufferLoad>& load) {
       const Ref<Var>& data = load->buffer->data;
       independent &=
           data != store.buffer->data && private_memory_.count(data) && private_memory_.count(store.buffer->data);
-      v.descend(load);
     });
     return independent;
   }
@@ -400,9 +398,8 @@ class LaneSpreader {
     const Expr& index = l->indices[0];
     if (effect_of(index) != Effect::kPure || names_vector(index)) return {};
     int64_t times = 0;
-    visit(index, [&](const Ref<FloorDiv>& quotient, Visitor& walk) {
+    visit(index, [&](const Ref<FloorDiv>& quotient) {
       if (uses_var(quotient->a, lane_)) times = std::gcd(times, const_int(quotient->b).value_or(1));
-      walk.descend(quotient);
     });
     times = std::gcd(times, int64_t{lanes_});
     if (times < 2 || times == lanes_ || variables_.may_wrap(index)) return {};
@@ -449,7 +446,9 @@ class LaneSpreader {
   Expr spread(const Expr& e) {
     if (!e.defined() || !reason.empty()) return e;
     if (!e.dtype().is_scalar()) return fail(e, "there are vectors inside of it already");
-    auto two = [&](Kind kind, const Expr& a, const Expr& b) -> Expr {
+    const BinaryOperands operands = binary_operands(e);
+    const Kind kind = e.kind();
+    auto two = [&](const Expr& a, const Expr& b) -> Expr {
       Expr x = spread(a), y = spread(b);
       if (!reason.empty()) return e;
       if (kind == Kind::kFloorDiv || kind == Kind::kFloorMod) {
@@ -460,14 +459,10 @@ class LaneSpreader {
     };
     switch (e.kind()) {
       case Kind::kAnd:
-        return both(e, e.as<And>()->a, e.as<And>()->b);
       case Kind::kOr:
-        return both(e, e.as<Or>()->a, e.as<Or>()->b);
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return two(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b);
-        TW_BINARY_KINDS_BUT_LOGIC(TW_CASE)
-#undef TW_CASE
+        return both(e, *operands.a, *operands.b);
+        TW_BINARY_KINDS_BUT_LOGIC(TW_CASE_OF)
+        return two(*operands.a, *operands.b);
       case Kind::kVar: {
         return find_value_or(values_, e, e);
       }
@@ -501,12 +496,12 @@ class LaneSpreader {
         copy.value = spread(copy.value);
         if (copy.value.dtype() != copy.var.dtype()) copy.var = with_lanes_of(copy.var, copy.value);
         copy.body = spread(copy.body);
-        return make<Let>(std::move(copy), e.span());
+        return make(std::move(copy), e.span());
       }
       case Kind::kCall:
         return call(*e.as<Call>(), e);
       default:
-        return fail(e, "an expression of kind " + std::string(kind_name(e.kind())) + " has no vector form");
+        return fail(e, "an expression of kind " + kind_name(e.kind()) + " has no vector form");
     }
   }
 
@@ -519,7 +514,7 @@ class LaneSpreader {
     if (same.dtype().is_vector()) return make<Select>({mask_, y, broadcast(one(y.dtype().element()), lanes_)});
     if (const_int(same).value_or(0) != 0 || first_lane_is_active()) return y;
     // The divisor stays one number for all lanes, which costs next to nothing.
-    Expr safe = make<Select>({eq(same, zero(same.dtype())), one(same.dtype()), same});
+    Expr safe = make<Select>({eq(same, 0), one(same.dtype()), same});
     return spread_out ? broadcast(safe, lanes_) : safe;
   }
 
@@ -615,15 +610,8 @@ bool branches_too_much(const Stmt& vector, const Stmt& body, const Target& targe
     if (!masked) branches += predicate.dtype().lanes;
   };
   visit(
-      vector,
-      [&](const Ref<BufferLoad>& load, Visitor& walk) {
-        note(load->buffer, load->indices[0], load->predicate, "avx2");
-        walk.descend(load);
-      },
-      [&](const Ref<BufferStore>& store, Visitor& walk) {
-        note(store->buffer, store->indices[0], store->predicate, "avx512f");
-        walk.descend(store);
-      });
+      vector, [&](const Ref<BufferLoad>& load) { note(load->buffer, load->indices[0], load->predicate, "avx2"); },
+      [&](const Ref<BufferStore>& store) { note(store->buffer, store->indices[0], store->predicate, "avx512f"); });
   return branches > kMostBranches && !registers;
 }
 

@@ -137,7 +137,7 @@ class Body {
         if (!is_nop(s)) refuse("it calls a function that has an effect");
         return;
       default:
-        return refuse("there is a statement of kind " + std::string(kind_name(s.kind())) + " in it");
+        return refuse("there is a statement of kind " + kind_name(s.kind()) + " in it");
     }
   }
 
@@ -161,17 +161,12 @@ class Body {
 
   void check(const Expr& e) {
     if (e.dtype().is_vector()) return refuse("it has vector code");
-    auto two = [&](const Expr& a, const Expr& b) {
-      operation(e.kind(), a, b);
-      check(a);
-      check(b);
-    };
+    if (const auto [a, b] = binary_operands(e); a) {
+      operation(e.kind(), *a, *b);
+      check(*a);
+      return check(*b);
+    }
     switch (e.kind()) {
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return two(e.as<Name>()->a, e.as<Name>()->b);
-      TW_BINARY_KINDS(TW_CASE)
-#undef TW_CASE
       case Kind::kVar:
       case Kind::kIntImm:
       case Kind::kFloatImm:
@@ -199,7 +194,7 @@ class Body {
       case Kind::kCall:
         return check(*e.as<Call>());
       default:
-        return refuse("there is an expression of kind " + std::string(kind_name(e.kind())) + " in it");
+        return refuse("there is an expression of kind " + kind_name(e.kind()) + " in it");
     }
   }
 
@@ -213,7 +208,7 @@ class Body {
     add(lazy || intrinsic == Intrinsic::k_likely ? 1 : intrinsic_row(intrinsic).elementary ? kElementary : 2);
     for (size_t i : indices_of(call.args)) {
       conditional_ += lazy && i > 0;
-      check(Expr(call.args[i]));
+      check(call.arg(i));
       conditional_ -= lazy && i > 0;
     }
   }
@@ -294,7 +289,7 @@ class Body {
 
   void add_arithmetic(const Expr& index) {
     visit(
-        index, [&](const Ref<Add>&) { add(1); }, [&](const Ref<Mul>&) { add(1); },
+        index, on<Add, Mul>([&](const auto&) { add(1); }),
         [&](const Ref<FloorDiv>& e) { operation(Kind::kFloorDiv, e->a, e->b); },
         [&](const Ref<FloorMod>& e) { operation(Kind::kFloorMod, e->a, e->b); });
   }
@@ -421,7 +416,7 @@ class PlainLoopVectorizer {
     vector.kind = ForKind::kVectorized;
     int64_t copies = 1;
     vector.body = written_out(loop->body, copies);
-    return make<For>(std::move(vector), loop.span());
+    return make(std::move(vector), loop.span());
   }
 
   /// Returns the body with short loops inside marked to be unrolled.
@@ -464,10 +459,8 @@ class PlainLoopVectorizer {
     bool whole = true;
     auto index = [&](const Expr& e) {
       Expr simple = effect_of(e) == Effect::kPure ? analyzer_.simplify(substitute(e, parts)) : e;
-      visit(
-          simple, [&](const Ref<FloorDiv>&) { whole = false; }, [&](const Ref<FloorMod>&) { whole = false; },
-          [&](const Ref<BufferLoad>&) { whole = false; },
-          [&](const Ref<Var>& v) { whole &= v != outer->loop_var && v != rest->loop_var; });
+      visit(simple, on<FloorDiv, FloorMod, BufferLoad>([&](const auto&) { whole = false; }),
+            [&](const Ref<Var>& v) { whole &= v != outer->loop_var && v != rest->loop_var; });
       return simple;
     };
     Stmt body = rewrite(
@@ -485,7 +478,7 @@ class PlainLoopVectorizer {
     fused.loop_var = both;
     fused.extent = int_imm(type, count * width);
     fused.body = body;
-    return make<For>(std::move(fused), outer.span());
+    return make(std::move(fused), outer.span());
   }
 
   /// Whether the code stores to buffers of scope "local": registers are as wide as their widest access, which is up to
@@ -497,7 +490,7 @@ class PlainLoopVectorizer {
   static Ref<For> make_loop(const For& outer, const Ref<For>& inner) {
     For copy = outer;
     copy.body = inner;
-    return make<For>(std::move(copy));
+    return make(std::move(copy));
   }
 
   /// One register at a time: as many lines of the cache as it has lanes are in use, not several times that.

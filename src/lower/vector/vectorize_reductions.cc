@@ -78,17 +78,15 @@ class LanesOfReductions : private LoopContext {
       : LoopContext(func), target_(context.target), private_(private_memory(func, context)) {}
 
   Stmt run(const Stmt& body) {
-#define TW_ENTER(Name) [&](const Ref<Name>& node, Rewriter& r) -> Stmt { return enter(node, r); }
     return rewrite(
-        body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return enter_loop(loop, r); }, TW_ENTER(SeqStmt),
-        TW_ENTER(IfThenElse), TW_ENTER(Allocate), TW_ENTER(AllocateConst), TW_ENTER(DeclBuffer), TW_ENTER(AttrStmt),
-        TW_ENTER(AssertStmt), TW_ENTER(While),
+        body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return enter_loop(loop, r); },
+        on<SeqStmt, IfThenElse, Allocate, AllocateConst, DeclBuffer, AttrStmt, AssertStmt, While>(
+            [&](const auto& node, Rewriter& r) { return enter(node, r); }),
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
           note(*let);
           return enter(let, r);
         },
         [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });
-#undef TW_ENTER
   }
 
  private:
@@ -121,21 +119,11 @@ class LanesOfReductions : private LoopContext {
     if (effect_of(index) == Effect::kPure) return true;
     if (effect_of(index) != Effect::kReadState) return false;
     std::unordered_set<NodeRef> read;
-    visit(index, [&](const Ref<BufferLoad>& load, Visitor& v) {
-      read.insert(load->buffer->data);
-      v.descend(load);
-    });
+    visit(index, [&](const Ref<BufferLoad>& load) { read.insert(load->buffer->data); });
     bool settled = !read.empty();
     visit(
-        within,
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          settled = settled && !read.count(store->buffer->data);
-          v.descend(store);
-        },
-        [&](const Ref<Call>& call, Visitor& v) {
-          settled = settled && effect_of(call) != Effect::kUpdateState;
-          v.descend(call);
-        });
+        within, [&](const Ref<BufferStore>& store) { settled = settled && !read.count(store->buffer->data); },
+        [&](const Ref<Call>& call) { settled = settled && effect_of(call) != Effect::kUpdateState; });
     return settled;
   }
 
@@ -210,7 +198,7 @@ class LanesOfReductions : private LoopContext {
         const For& loop = *s.as<For>();
         bool plain = is_vector || loop.kind == ForKind::kSerial || loop.kind == ForKind::kUnrolled;
         if (!plain) return false;
-        atoms.push_back(gt(loop.extent, zero(loop.extent.dtype())));
+        atoms.push_back(gt(loop.extent, 0));
         if (!uses_var(reduction.store->indices[0], loop.loop_var)) {
           bound.others.insert(loop.loop_var);
           bound.first[loop.loop_var] = substitute(loop.min, bound.first);
@@ -269,7 +257,7 @@ class LanesOfReductions : private LoopContext {
       if (variables_.decides(guard)) condition = logical_and(condition, guard);
     }
     auto scope = analyzer_.constraint(condition);
-    return analyzer_.can_prove(ge(index, zero(index.dtype()))) && analyzer_.can_prove(lt(index, result->shape[0]));
+    return analyzer_.can_prove(ge(index, 0)) && analyzer_.can_prove(lt(index, result->shape[0]));
   }
 
   bool proves(const Expr& condition) { return variables_.decides(condition) && analyzer_.can_prove(condition); }
@@ -415,7 +403,7 @@ class LanesOfReductions : private LoopContext {
       copy.kind = ForKind::kUnrolled;
       copy.annotations = {};
       copy.body = end;
-      end = make<For>(std::move(copy));
+      end = make(std::move(copy));
     }
     return end;
   }

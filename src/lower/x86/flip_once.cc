@@ -99,11 +99,8 @@ class Flipper {
           v.descend(loop);
           trips = outer;
         },
-        [&](const Ref<AllocateConst>& constant, Visitor& v) {
-          given_.insert(constant->buffer_var);
-          v.descend(constant);
-        },
-        [&](const Ref<DeclBuffer>& decl, Visitor& v) {
+        [&](const Ref<AllocateConst>& constant) { given_.insert(constant->buffer_var); },
+        [&](const Ref<DeclBuffer>& decl) {
           const Ref<Buffer>& buffer = decl->buffer;
           if (buffer->dtype == DataType::int_(8) && private_.count(buffer->data)) {
             ByteBuffer& bytes = buffers_[buffer->data];
@@ -111,16 +108,13 @@ class Flipper {
             bytes.view = buffer;
             bytes.is_given = given_.contains(buffer->data);
           }
-          v.descend(decl);
         },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
+        [&](const Ref<BufferStore>& store) {
           if (ByteBuffer* bytes = find(store->buffer->data)) bytes->is_stored = true;
-          v.descend(store);
         },
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
+        [&](const Ref<BufferLoad>& load) {
           if (ByteBuffer* bytes = find(load->buffer->data))
             bytes->only_flipped = false;  // flipped loads are found at the call around them
-          v.descend(load);
         },
         [&](const Ref<Call>& call, Visitor& v) {
           int64_t mask = 0;
@@ -159,7 +153,7 @@ class Flipper {
           if (!bytes) return after;
           BufferStore flipped = *after.as<BufferStore>();
           flipped.value = flip(flipped.value, bytes->mask);
-          return make<BufferStore>(std::move(flipped), store.span());
+          return make(std::move(flipped), store.span());
         },
         [&](const Ref<Call>& call, Rewriter& r) -> Expr {
           int64_t mask = 0;

@@ -81,12 +81,11 @@ class Groups {
   explicit Groups(const Target& target) : target_(target) {}
 
   Stmt run(const Stmt& body) {
-    visit(body, [&](const Ref<Allocate>& allocate, Visitor& v) {
+    visit(body, [&](const Ref<Allocate>& allocate) {
       auto lanes = allocate->annotations.get(kPartialSums).as<IntImm>();
       if (lanes && lanes->value % kGroup == 0 && allocate->dtype == DataType::int_(32)) {
         sums_[allocate->buffer_var].lanes = static_cast<int>(lanes->value);
       }
-      v.descend(allocate);
     });
     if (sums_.empty()) return body;
     look(body);
@@ -113,17 +112,12 @@ class Groups {
 
   void look(const Stmt& body) {
     visit(
-        body,
-        [&](const Ref<For>& loop, Visitor& v) {
-          analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
-          v.descend(loop);
-        },
-        [&](const Ref<DeclBuffer>& decl, Visitor& v) {
+        body, [&](const Ref<For>& loop) { analyzer_.bind(loop->loop_var, range(loop->min, loop->extent)); },
+        [&](const Ref<DeclBuffer>& decl) {
           if (Sums* sums = find(decl->buffer->data)) {
             sums->fits = sums->fits && !sums->before.defined();
             sums->before = decl->buffer;
           }
-          v.descend(decl);
         },
         [&](const Ref<BufferStore>& store, Visitor& v) {
           Sums* sums = find(store->buffer->data);
@@ -137,20 +131,18 @@ class Groups {
           v(step->unsigned_bytes);
           v(step->signed_bytes);
         },
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
+        [&](const Ref<BufferLoad>& load) {
           if (Sums* sums = find(load->buffer->data)) {
             const bool all = load->indices[0].dtype().lanes == sums->lanes && !load->predicate.defined();
             sums->fits = sums->fits && all && place_of(*sums, load->indices);
           }
-          v.descend(load);
         },
-        [&](const Ref<Call>& call, Visitor& v) {
+        [&](const Ref<Call>& call) {
           // Whoever has the address may do anything.
           for (const NodeRef& argument : call->args) {
             const Ref<Var> pointer = argument.cast<Var>();
             if (Sums* sums = pointer.defined() ? find(pointer) : nullptr) sums->fits = false;
           }
-          v.descend(call);
         });
   }
 

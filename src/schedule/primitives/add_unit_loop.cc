@@ -28,7 +28,7 @@ Result<Plan> plan(const State& state, const AddUnitLoop& add) {
   loop.extent = i32(1);
   loop.body = place.tree->stmt(place.at);
   TreeEdit edit(*place.tree);
-  edit.replace(place.at, make<For>(std::move(loop)));
+  edit.replace(place.at, make(std::move(loop)));
   return give_loops(place.func, edit.finish(), {u});
 }
 

@@ -8,8 +8,6 @@ struct AddUnitLoop {
   BlockOrLoop block_or_loop;
   using Members = Fields<&AddUnitLoop::block_or_loop>;
   using Returns = LoopRV;
-  static constexpr int kRequired = 1;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Put a loop of one iteration around a block or a loop.
 
 Args:
@@ -18,7 +16,5 @@ Args:
 Returns:
     The new loop.)";
 };
-
-Result<Plan> plan(const State& state, const AddUnitLoop& instruction);
 
 }  // namespace tilewright::schedule

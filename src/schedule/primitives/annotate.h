@@ -10,8 +10,6 @@ struct Annotate {
   Value ann_val;
   using Members = Fields<&Annotate::block_or_loop, &Annotate::ann_key, &Annotate::ann_val>;
   using Returns = None;
-  static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Attach a value to a block or a loop.
 
 Args:
@@ -19,7 +17,5 @@ Args:
     ann_key: the key; it must be free.
     ann_val: a string, an integer, a float, a sampled value, a list or a dict of these.)";
 };
-
-Result<Plan> plan(const State& state, const Annotate& instruction);
 
 }  // namespace tilewright::schedule

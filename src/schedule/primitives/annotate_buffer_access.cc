@@ -35,7 +35,7 @@ NodeRef with_position(const NodeRef& known, int64_t position) {
     return number && number->value == position;
   });
   if (!there) list.items.push_back(i32(position));
-  return make<List>(std::move(list));
+  return make(std::move(list));
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ Result<Plan> plan(const State& state, const AnnotateBufferAccess& step) {
   }
   TreeEdit edit(tree);
   edit.change_block(block.at, [&](Block& changed) {
-    (read ? changed.reads : changed.writes)[position] = make<BufferRegion>(std::move(region));
+    (read ? changed.reads : changed.writes)[position] = make(std::move(region));
     const char* key = read ? "explicit_read_region" : "explicit_write_region";
     NodeRef known = changed.annotations.has(key) ? changed.annotations.get(key) : NodeRef();
     changed.annotations.set(key, with_position(known, position));

@@ -12,10 +12,8 @@ struct AnnotateBufferAccess {
   using Members = Fields<&AnnotateBufferAccess::block, &AnnotateBufferAccess::buffer_index,
                          &AnnotateBufferAccess::buf_type, &AnnotateBufferAccess::gen_new_ranges>;
   using Returns = None;
-  static constexpr int kRequired = 4;
   static constexpr std::string_view kAmongInputs = "buffer_index buf_type gen_new_ranges";
   static constexpr std::string_view kSide = "buf_type";
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Declare which region of a buffer a block touches.
 
 For accesses whose region cannot be worked out, as those whose indices go through floats. Where the real region is
@@ -28,7 +26,5 @@ Args:
     gen_new_ranges: a function of the block's axes that gives, for each dimension of the buffer, an index or a pair of
         a start and an end.)";
 };
-
-Result<Plan> plan(const State& state, const AnnotateBufferAccess& instruction);
 
 }  // namespace tilewright::schedule

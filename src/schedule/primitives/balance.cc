@@ -47,8 +47,7 @@ Result<Plan> plan(const State& state, const Balance& balance) {
         "'" + buffer->name + "' is not a buffer of int32 or int64 in one dimension, without strides or offset", block,
         "pass a one-dimensional compact array of offsets");
   }
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, place.at);
+  auto analyzer = analysis::analyzer_above(tree, place.at);
   if (!analyzer.can_prove_equal(buffer->shape[0], loop.extent + 1)) {
     return refuse("balance/P3",
                   "'" + buffer->name + "' has " + brief(buffer->shape[0]) + " elements for " + describe(place), place,
@@ -62,9 +61,7 @@ Result<Plan> plan(const State& state, const Balance& balance) {
   Annotations annotations = loop.annotations;
   annotations.set(kBalancedBy, make<List>({{buffer->data, buffer->shape[0]}}));
   Plan plan = give_loops(place.func, with_annotations(place, std::move(annotations)), {});
-  Balance recorded = balance;
-  recorded.read_buffer_index = position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(balance, &Balance::read_buffer_index, position);
   return plan;
 }
 

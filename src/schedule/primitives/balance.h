@@ -10,8 +10,6 @@ struct Balance {
   BufferIndex read_buffer_index = int64_t{0};
   using Members = Fields<&Balance::loop, &Balance::block, &Balance::read_buffer_index>;
   using Returns = None;
-  static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Divide a parallel loop into chunks of equal work.
 
 A buffer of offsets states the work, as the row pointers of a matrix in CSR do: iteration i has one element more than
@@ -22,7 +20,5 @@ Args:
     block: a block below the loop that reads the offsets.
     read_buffer_index: which of its reads: a position, or the buffer's name.)";
 };
-
-Result<Plan> plan(const State& state, const Balance& instruction);
 
 }  // namespace tilewright::schedule

@@ -9,8 +9,6 @@ struct Bind {
   std::string thread_axis;
   using Members = Fields<&Bind::loop, &Bind::thread_axis>;
   using Returns = None;
-  static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc = R"(Let the iterations of a loop run on the threads of a GPU.
 
@@ -18,7 +16,5 @@ Args:
     loop: a loop whose iterations are independent of one another.
     thread_axis: "blockIdx.x", "threadIdx.y", "vthread.z", ...)";
 };
-
-Result<Plan> plan(const State& state, const Bind& instruction);
 
 }  // namespace tilewright::schedule

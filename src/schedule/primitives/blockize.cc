@@ -72,7 +72,7 @@ class Division {
       const For& loop = tree.for_at(at);
       (inside ? inner_ : outer_).emplace_back(loop.loop_var, range(loop.min, loop.extent));
     }
-    analysis::bind_above(analyzer_, tree, tree[block].parent);
+    analyzer_ = analysis::analyzer_above(tree, tree[block].parent);
     if (!preserve_unit_iters) return;
     for (const auto& [v, range] : outer_) {
       if (is_const_int(range->extent, 1)) units_.push_back(v);
@@ -105,10 +105,9 @@ class Division {
       }
       inner.reads = std::move(reads);
     }
-    Stmt nest = make<BlockRealize>({.iter_values = inner_values_,
-                                    .predicate = inner_condition_,
-                                    .block = make<Block>(std::move(inner), old.span())},
-                                   tree_.stmt(block_).span());
+    Stmt nest = make<BlockRealize>(
+        {.iter_values = inner_values_, .predicate = inner_condition_, .block = make(std::move(inner), old.span())},
+        tree_.stmt(block_).span());
     for (int loop : reversed(inner_loops_)) nest = with_body(tree_.stmt(loop).borrow<For>(), std::move(nest));
     return nest;
   }
@@ -140,7 +139,7 @@ class Division {
       std::string name = copy.var->name_hint;
       copy.var = var(name.substr(0, name.size() - 2) + "_init", copy.var.dtype());
       axes.emplace(inner_axes_[i]->var, copy.var);
-      init.iter_vars.push_back(make<IterVar>(std::move(copy)));
+      init.iter_vars.push_back(make(std::move(copy)));
       values.push_back(inner_values_[i]);
     }
     for (int at : copied) {
@@ -155,7 +154,7 @@ class Division {
     for (Expr& value : values) value = substitute(value, loop_vars);
     Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
                                     .predicate = substitute(condition_at_start(copied), loop_vars),
-                                    .block = make<Block>(std::move(init))});
+                                    .block = make(std::move(init))});
     for (int at : reversed(copied)) {
       For loop = tree_.for_at(at);
       loop.loop_var = loop_vars.at(loop.loop_var).borrow<Var>();
@@ -163,7 +162,7 @@ class Division {
       loop.extent = substitute(loop.extent, loop_vars);
       loop.annotations = {};
       loop.body = std::move(nest);
-      nest = make<For>(std::move(loop));
+      nest = make(std::move(loop));
     }
     return nest;
   }
@@ -198,7 +197,7 @@ class Division {
       changed |= after != index;
       index = after;
     }
-    return changed ? make<Access>(std::move(copy), access.span()) : access;
+    return changed ? make(std::move(copy), access.span()) : access;
   }
   /// Simplifies terms with the new axes only; other terms keep their form.
   Expr simple(const Expr& e) {
@@ -289,8 +288,7 @@ class Division {
     std::vector<Ref<Var>> inner_vars;
     for (const auto& input : inner_) inner_vars.push_back(input.first);
     std::vector<std::string> errors;
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, tree_, tree_[block_].scope);
+    auto analyzer = analysis::analyzer_above(tree_, tree_[block_].scope);
     auto divided =
         arith::subspace_divide({rest}, inputs, inner_vars, {}, arith::IterMapLevel::kSurjective, analyzer, &errors);
     if (!divided) {
@@ -363,8 +361,7 @@ class Division {
   Status check_domains(const BlockRealize& realize) {
     const bool runs = inner_loops_run();
     if (is_true(inner_condition_) && runs) return Ok{};
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, tree_, tree_[block_].parent);
+    auto analyzer = analysis::analyzer_above(tree_, tree_[block_].parent);
     analysis::assume_all(outer_condition_, analyzer);
     for (size_t i : indices_of(realize.iter_values)) {
       const Expr& value = realize.iter_values[i];
@@ -382,11 +379,10 @@ class Division {
   }
 
   bool inner_loops_run() const {
-    arith::Analyzer analyzer;
     for (int at : inner_loops_) {
-      analysis::bind_above(analyzer, tree_, tree_[at].parent);
+      auto analyzer = analysis::analyzer_above(tree_, tree_[at].parent);
       const Expr& extent = tree_.for_at(at).extent;
-      if (!analyzer.can_prove(gt(extent, zero(extent.dtype())))) return false;
+      if (!analyzer.can_prove(gt(extent, 0))) return false;
     }
     return true;
   }
@@ -457,7 +453,7 @@ class Division {
     Block inside;
     inside.iter_vars = inner_axes_;
     inside.body = nop();
-    BlockRealize pseudo{inner_values_, bool_imm(true), make<Block>(std::move(inside))};
+    BlockRealize pseudo{inner_values_, bool_imm(true), make(std::move(inside))};
     analysis::ReductionStart start = analysis::reduction_start(pseudo, reducing, analyzer_);
     if (!start.condition.defined()) return no(start.why_not);
     const Expr& starts = has_init_without_steps(*realize.block) ? start.wanted : start.condition;
@@ -498,7 +494,7 @@ Ref<Block> around(std::string name, const OuterAxes& outer, Stmt init, Stmt body
   analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(block)));
   for (const auto& read : access.reads) block.reads.push_back(analysis::known_at_start(read, access.writes));
   for (const auto& write : access.writes) block.writes.push_back(analysis::known_at_start(write, access.writes));
-  return make<Block>(std::move(block));
+  return make(std::move(block));
 }
 
 /// Checks the ranges of loops that go inside: they must not depend on loops outside, and thread axes must differ.
@@ -541,7 +537,7 @@ Status check_data(const Tree& tree, const std::vector<int>& blocks, const Expr& 
     if (effect_of(value) == Effect::kPure) continue;
     Ref<Buffer> changed;
     int writer = Tree::kNone;
-    visit(value, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+    visit(value, [&](const Ref<BufferLoad>& load) {
       for (int block : blocks) {
         for (const Ref<BufferRegion>& write : tree.block_at(block).writes) {
           if (!tree.same_memory(write->buffer, load->buffer)) continue;
@@ -549,7 +545,6 @@ Status check_data(const Tree& tree, const std::vector<int>& blocks, const Expr& 
           writer = block;
         }
       }
-      walk.descend(load);
     });
     if (!changed.defined()) continue;
     return refuse("blockize/P3",

@@ -12,7 +12,6 @@ struct Blockize {
   using Returns = BlockRV;
   static constexpr int kRequired = 1;
   static constexpr std::string_view kOmitDefault = "inner_init";
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Make one block of a loop's body, or of neighboring blocks.
 
 Args:
@@ -24,7 +23,5 @@ Args:
 Returns:
     The new block around, named BLOCK_o, or outer_BLOCK_BLOCK_ of several; the old handles mean the blocks inside.)";
 };
-
-Result<Plan> plan(const State& state, const Blockize& instruction);
 
 }  // namespace tilewright::schedule

@@ -123,12 +123,12 @@ class Candidates {
     bool pure = true, of_axes = false;
     auto divides = [&](const Expr& divisor) { pure &= const_int(divisor).value_or(0) != 0; };
     visit(
-        e, [&](const Ref<BufferLoad>&) { pure = false; }, [&](const Ref<Let>&) { pure = false; },
+        e, on<BufferLoad, Let>([&](const auto&) { pure = false; }),
         [&](const Ref<Call>& call) {
           Intrinsic intrinsic = intrinsic_of(*call);
           pure &= intrinsic != Intrinsic::kUnknown && intrinsic_row(intrinsic).effect == Effect::kPure;
         },
-        [&](const Ref<FloorDiv>& n) { divides(n->b); }, [&](const Ref<FloorMod>& n) { divides(n->b); },
+        on<FloorDiv, FloorMod>([&](const auto& n) { divides(n->b); }),
         [&](const Ref<Div>& n) {
           if (!n->b.dtype().is_float()) divides(n->b);
         },
@@ -166,8 +166,7 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
   Table table{e, {}, {}, {}, {}, {}};
   std::vector<int> around = tree.loops_above(block.at);
   std::vector<int>& used = table.loops;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, tree[block.at].scope);
+  auto analyzer = analysis::analyzer_above(tree, tree[block.at].scope);
   arith::Domains domains = analysis::domains_of(tree, around);
   std::vector<Expr> shape, indices, values;
   std::vector<Ref<IterVar>> axes;
@@ -208,10 +207,10 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
   filler.iter_vars = std::move(axes);
   BufferRegion written{table.buffer, {}};
   for (const Expr& index : indices) written.region.push_back(range(index, one(index.dtype())));
-  filler.writes = {make<BufferRegion>(std::move(written))};
+  filler.writes = {make(std::move(written))};
   filler.name_hint = "index_" + std::to_string(number);
   filler.body = store(table.buffer, substitute(e, renamed), indices);
-  table.block = make<Block>(std::move(filler));
+  table.block = make(std::move(filler));
   VarMap loops;
   std::vector<Ref<Var>> names;
   for (int at : used) {
@@ -228,7 +227,7 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
     loop.min = tree.for_at(used[i]).min;
     loop.extent = tree.for_at(used[i]).extent;
     loop.body = std::move(table.nest);
-    table.nest = make<For>(std::move(loop));
+    table.nest = make(std::move(loop));
   }
   return table;
 }
@@ -237,8 +236,7 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
 Status check_early_bounds(const Place& block, const Table& table) {
   const Tree& tree = *block.tree;
   const std::vector<int> around = tree.loops_above(block.at);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, tree[block.at].scope);
+  auto analyzer = analysis::analyzer_above(tree, tree[block.at].scope);
   bool fails = may_fail_outside(table.buffer->shape, tree, around, analyzer);
   for (int at : table.loops) {
     const std::vector<int> outer(around.begin(), std::ranges::find(around, at));
@@ -284,11 +282,11 @@ Ref<Block> look_up(const Ref<Block>& block, const std::vector<Table>& tables, Ca
     return rewrite(stmt, [&](const Ref<BufferStore>& old, Rewriter&) -> Stmt {
       BufferStore store = *old;
       for (const Table& table : tables) store.value = replaced(store.value, table);
-      return make<BufferStore>(std::move(store), old.span());
+      return make(std::move(store), old.span());
     });
   };
   changed.body = rewrite_stores(changed.body);
-  return make<Block>(std::move(changed), block.span());
+  return make(std::move(changed), block.span());
 }
 
 }  // namespace

@@ -11,7 +11,6 @@ struct CacheIndex {
   using Members = Fields<&CacheIndex::block, &CacheIndex::storage_scope, &CacheIndex::cse_thresh>;
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Precompute subexpressions of a block's axes in tables.
 
 Such are indices as in A[vi // 4 + vj // 4], and weights of an interpolation. Blocks index_0, index_1, ... fill buffers
@@ -26,7 +25,5 @@ Args:
 Returns:
     The blocks that fill the tables.)";
 };
-
-Result<Plan> plan(const State& state, const CacheIndex& instruction);
 
 }  // namespace tilewright::schedule

@@ -146,14 +146,12 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
 Result<arith::Region> copied(const Update& update, const Ref<BufferRegion>& region) {
   const Tree& tree = *update.block.tree;
   const BlockRealize& realize = *tree.realize_at(update.block.at);
-  arith::Analyzer outside;
-  analysis::bind_above(outside, tree, tree[update.block.at].parent);
+  auto outside = analysis::analyzer_above(tree, tree[update.block.at].parent);
   auto fails = [&](const Ref<Range>& r) {
     return analysis::may_fail(r->min, outside) || analysis::may_fail(r->extent, outside);
   };
   for (const bool assumed : {true, false}) {
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, tree, tree[update.block.at].parent);
+    auto analyzer = analysis::analyzer_above(tree, tree[update.block.at].parent);
     if (assumed) analysis::assume_all(realize.predicate, analyzer);
     const arith::Box box = arith::box_of(analysis::bound_region(realize, region));
     arith::Region clipped = arith::clip_to_shape(box, region->buffer->shape, analyzer);
@@ -191,9 +189,7 @@ Result<Plan> plan(const State& state, const CacheInplace& cache) {
     TW_RETURN_IF_ERROR(recheck_execution(after, after.block(id), "cache_inplace/P9"));
   }
   plan.outputs = {Handle::block(update.block.func, *reader), Handle::block(update.block.func, *writer)};
-  CacheInplace recorded = cache;
-  recorded.read_buffer_index = update.position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(cache, &CacheInplace::read_buffer_index, update.position);
   plan.stated = analysis::BlockFacts::of(tree.block_ref(update.block.at)).trusted;
   return plan;
 }

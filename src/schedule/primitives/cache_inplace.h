@@ -10,8 +10,6 @@ struct CacheInplace {
   std::string storage_scope;
   using Members = Fields<&CacheInplace::block, &CacheInplace::read_buffer_index, &CacheInplace::storage_scope>;
   using Returns = std::vector<BlockRV>;
-  static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Make a block update a copy of a buffer.
 
 What the block reads is copied right before it, and what it writes right after it.
@@ -24,7 +22,5 @@ Args:
 Returns:
     The block that copies in and the one that copies back, both named like the new buffer: BUFFER_SCOPE.)";
 };
-
-Result<Plan> plan(const State& state, const CacheInplace& instruction);
 
 }  // namespace tilewright::schedule

@@ -90,8 +90,7 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   for (const Ref<BufferRegion>& read : scope.reads) {
     if (read->buffer == buffer) region = analysis::known_at_start(read, scope.writes)->region;
   }
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, request.scope);
+  auto analyzer = analysis::analyzer_above(tree, request.scope);
   const arith::Box read = arith::box_of(region);
   const arith::Box inside = arith::intersect(read, arith::box_of(shape), analyzer);
   const bool is_nothing = any_of(inside, [](const auto& set) { return set.is_nothing; });
@@ -132,8 +131,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
   CopyPlace place = before_first(tree, request.scope, request.writer, request.readers);
   int outside = tree[place.near].parent;
   auto loops = analysis::loops_between(tree, outside, request.writer);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, outside);
+  auto analyzer = analysis::analyzer_above(tree, outside);
   std::optional<Written> written;
   Ref<BufferRegion> by;
   for (const Ref<BufferRegion>& write : producer.writes) {
@@ -252,9 +250,7 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
     return refuse("cache_read/P4", *obstacle, "cache before the loops of the writer and the readers are changed");
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_read/P9"));
   plan.outputs.push_back(Handle::block(block.func, *copy_block));
-  CacheRead recorded = cache;
-  recorded.read_buffer_index = request.position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(cache, &CacheRead::read_buffer_index, request.position);
   return plan;
 }
 

@@ -13,7 +13,6 @@ struct CacheRead {
       Fields<&CacheRead::block, &CacheRead::read_buffer_index, &CacheRead::storage_scope, &CacheRead::consumer_blocks>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc = R"(Copy a buffer into a new one, and redirect its readers to the copy.
 
@@ -28,7 +27,5 @@ Args:
 Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";
 };
-
-Result<Plan> plan(const State& state, const CacheRead& instruction);
 
 }  // namespace tilewright::schedule

@@ -116,8 +116,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Ca
   CopyPlace place = later.empty() ? end_of(tree, request.scope) : before_first(tree, request.scope, writer, later);
   int outside = tree[place.near].parent;
   auto loops = analysis::loops_between(tree, outside, writer);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, outside);
+  auto analyzer = analysis::analyzer_above(tree, outside);
   const Ref<Buffer>& buffer = request.write->buffer;
   const BlockRealize& realize = *tree.realize_at(writer);
   if (loops) {
@@ -197,9 +196,7 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_write/P9"));
   TW_RETURN_IF_ERROR(recheck_execution(after, writer, "cache_write/P9"));
   plan.outputs.push_back(Handle::block(request.block.func, *copy_block));
-  CacheWrite recorded = cache;
-  recorded.write_buffer_index = request.position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(cache, &CacheWrite::write_buffer_index, request.position);
   return plan;
 }
 

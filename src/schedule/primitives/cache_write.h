@@ -13,7 +13,6 @@ struct CacheWrite {
                          &CacheWrite::consumer_blocks>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc = R"(Make a block write a new buffer, and copy it back to the old one.
 
@@ -28,7 +27,5 @@ Args:
 Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";
 };
-
-Result<Plan> plan(const State& state, const CacheWrite& instruction);
 
 }  // namespace tilewright::schedule

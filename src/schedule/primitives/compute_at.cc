@@ -105,8 +105,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
 
   std::vector<int> statements = statements_of(tree, loop.at);
   move.last = static_cast<int>(statements.size());
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, loop.at);
+  auto analyzer = analysis::analyzer_above(tree, loop.at);
   analysis::assume_runs_around(analyzer, tree, loop.at);
   std::optional<AxisSets> needed;
   auto position = [&](int child) { return scope.position(tree, child); };
@@ -135,8 +134,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
         // The region covers all threads that share the buffer: they compute elements for one another.
         std::vector<int> varying = analysis::joined_loops(tree, loop.at, read->buffer);
         append_range(varying, below);
-        arith::Analyzer around;
-        analysis::bind_above(around, tree, loop.at, varying);
+        auto around = analysis::analyzer_above(tree, loop.at, varying);
         analysis::assume_runs_around(around, tree, loop.at);
         arith::Region region =
             known_before(analysis::bound_region(*tree.realize_at(consumer), read), block, read->buffer);

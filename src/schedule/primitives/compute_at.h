@@ -12,7 +12,6 @@ struct ComputeAt {
   using Members = Fields<&ComputeAt::block, &ComputeAt::loop, &ComputeAt::preserve_unit_loops, &ComputeAt::index>;
   using Returns = None;
   static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc =
       R"(Move a producer under a loop of its consumers, and compute there only what they need.
@@ -23,7 +22,5 @@ Args:
     preserve_unit_loops: keep loops of extent 1.
     index: the place among the statements of the loop; -1 for the last possible one, -2 for the first.)";
 };
-
-Result<Plan> plan(const State& state, const ComputeAt& instruction);
 
 }  // namespace tilewright::schedule

@@ -126,18 +126,7 @@ bool uses_buffer(const Ref<Block>& scope, const Block& self, const Ref<Buffer>& 
       [&](const Ref<Block>& block, Visitor& walk) {
         if (block->id.value != self.id.value) walk.descend(block);
       },
-      [&](const Ref<BufferLoad>& load, Visitor& walk) {
-        is_used |= load->buffer == buffer;
-        walk.descend(load);
-      },
-      [&](const Ref<BufferStore>& store, Visitor& walk) {
-        is_used |= store->buffer == buffer;
-        walk.descend(store);
-      },
-      [&](const Ref<BufferRegion>& region, Visitor& walk) {
-        is_used |= region->buffer == buffer;
-        walk.descend(region);
-      });
+      on<BufferLoad, BufferStore, BufferRegion>([&](const auto& access) { is_used |= access->buffer == buffer; }));
   return is_used;
 }
 
@@ -212,7 +201,7 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
           "blocks that use its pointer, or a view of it, need the buffer itself: leave this one in memory");
     }
     realize.block = after;
-    edit.replace(consumer, make<BlockRealize>(std::move(realize), tree[consumer].node->span));
+    edit.replace(consumer, make(std::move(realize), tree[consumer].node->span));
   }
   edit.change_block(scope_at, [&](Block& outer) {
     std::erase_if(outer.alloc_buffers, [&](const Ref<Buffer>& own) { return own == assignment.buffer; });

@@ -45,9 +45,7 @@ Result<Plan> plan(const State& state, const DecomposeFormat& decompose) {
                   "give each iteration a name of its own");
   }
   plan.functions.emplace_back(state.function_name(func), made->func);
-  DecomposeFormat recorded = decompose;
-  recorded.func_name = state.function_name(func);
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(decompose, &DecomposeFormat::func_name, state.function_name(func));
   return plan;
 }
 

@@ -14,7 +14,6 @@ struct DecomposeFormat {
                          &DecomposeFormat::count, &DecomposeFormat::func_name>;
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kOnIterations = true;
   static constexpr std::string_view kDoc = R"(Store a sparse buffer in another format: one iteration for each rule.
 
@@ -34,7 +33,5 @@ Args:
 Returns:
     Handles of the iterations over the rules, in their order; for each iteration over the buffer as many as rules.)";
 };
-
-Result<Plan> plan(const State& state, const DecomposeFormat& instruction);
 
 }  // namespace tilewright::schedule

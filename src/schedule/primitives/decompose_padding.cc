@@ -56,7 +56,7 @@ Result<Padding> find_padding(const Place& block) {
     return refuse("decompose_padding/P1", describe(block) + " stores no T.if_then_else(condition, value, constant)",
                   block, "pad_einsum(), transform_layout(pad_value=...) and scripts of that form leave such blocks");
   }
-  Padding padding{assignment.store, Expr(call->args[0]), Expr(call->args[1]), Expr(call->args[2])};
+  Padding padding{assignment.store, call->arg(0), call->arg(1), call->arg(2)};
   if (!const_int(padding.constant) && !const_float(padding.constant)) {
     return refuse("decompose_padding/P1", "what " + describe(block) + " pads with is not a constant",
                   {block.node(), padding.constant}, "the buffer is filled with one value first: pad with a constant");
@@ -130,15 +130,10 @@ Result<Inside> find_inside(const Place& block, const Expr& condition, arith::Ana
 Status check_settled(const Place& block, const std::vector<int>& loops) {
   const Tree& tree = *block.tree;
   const BlockRealize& realize = *tree.realize_at(block.at);
-  bool reads = false;
-  auto look = [&](const Expr& e) { visit(e, [&](const Ref<BufferLoad>&) { reads = true; }); };
-  for (int at : loops) {
-    look(tree.for_at(at).min);
-    look(tree.for_at(at).extent);
-  }
-  look(realize.predicate);
-  for (const Expr& value : realize.iter_values) look(value);
-  if (!reads) return Ok{};
+  auto reads = [](const Expr& e) { return has_node<BufferLoad>(e); };
+  const bool bounds =
+      any_of(loops, [&](int at) { return reads(tree.for_at(at).min) || reads(tree.for_at(at).extent); });
+  if (!bounds && !reads(realize.predicate) && none_of(realize.iter_values, reads)) return Ok{};
   return refuse("decompose_padding/P5", "the loops or the condition around " + describe(block) + " depend on data",
                 block, "loops over constant or symbolic sizes can be copied");
 }
@@ -163,13 +158,13 @@ class Decompose {
       Ref<Var> v = make<Var>(*axis->var, axis->var.span());
       axes.emplace(axis->var, v);
       copy.var = v;
-      filler.iter_vars.push_back(make<IterVar>(std::move(copy)));
+      filler.iter_vars.push_back(make(std::move(copy)));
     }
     filler.name_hint = realize_.block->name_hint + "_pad_const";
     BufferStore store = *padding_.store;
     for (Expr& index : store.indices) index = substitute(index, axes);
     store.value = padding_.constant;
-    filler.body = make<BufferStore>(std::move(store));
+    filler.body = make(std::move(store));
     for (const Ref<BufferRegion>& write : realize_.block->writes) filler.writes.push_back(substitute(write, axes));
     for (int at : loops_) {
       const Ref<Var>& old = block_.tree->for_at(at).loop_var;
@@ -177,7 +172,7 @@ class Decompose {
     }
     std::vector<Expr> values;
     for (const Expr& value : realize_.iter_values) values.push_back(analyzer_.simplify(substitute(value, loop_vars)));
-    constant_ = make<Block>(std::move(filler), realize_.block.span());
+    constant_ = make(std::move(filler), realize_.block.span());
     Stmt nest = make<BlockRealize>(
         {.iter_values = std::move(values), .predicate = substitute(realize_.predicate, loop_vars), .block = constant_});
     for (int at : reversed(loops_)) {
@@ -186,7 +181,7 @@ class Decompose {
       copy.min = substitute(copy.min, loop_vars);
       copy.extent = substitute(copy.extent, loop_vars);
       copy.body = std::move(nest);
-      nest = make<For>(std::move(copy), block_.tree->stmt(at).span());
+      nest = make(std::move(copy), block_.tree->stmt(at).span());
     }
     return nest;
   }
@@ -205,7 +200,7 @@ class Decompose {
       Expr extent = analyzer_.simplify(inside_.high[i] - inside_.low[i]);
       IterVar axis = *axes[i];
       axis.dom = range(zero(dtype), extent);
-      block.iter_vars[i] = make<IterVar>(std::move(axis));
+      block.iter_vars[i] = make(std::move(axis));
       shifted.emplace(axes[i]->var, analyzer_.simplify(axes[i]->var + inside_.low[i]));
       int own = own_loop(i);
       if (own != Tree::kNone) {
@@ -224,16 +219,16 @@ class Decompose {
     store.value = rewrite(substitute(padding_.value, shifted), [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
       BufferLoad load = *walk.descend(old);
       for (Expr& index : load.indices) index = analyzer_.simplify(index);
-      return make<BufferLoad>(std::move(load), old.span());
+      return make(std::move(load), old.span());
     });
-    block.body = make<BufferStore>(std::move(store), realize_.block->body.span());
+    block.body = make(std::move(store), realize_.block->body.span());
     for (Ref<BufferRegion>& write : block.writes) {
       BufferRegion region = *write;
       for (Ref<Range>& r : region.region) r = range(shift(r->min, shifted), r->extent);
-      write = make<BufferRegion>(std::move(region));
+      write = make(std::move(region));
     }
     realize.block = with_found_reads(std::move(block), realize_.block.span());
-    Stmt after = make<BlockRealize>(std::move(realize), block_.node().span());
+    Stmt after = make(std::move(realize), block_.node().span());
     if (shorter_.empty()) {
       edit.replace(block_.at, after);
       return;
@@ -249,7 +244,7 @@ class Decompose {
         if (at == loops_[i]) loop.extent = cast(loop.loop_var.dtype(), extent);
       }
       loop.body = std::move(after);
-      after = make<For>(std::move(loop), block_.tree->stmt(loops_[i]).span());
+      after = make(std::move(loop), block_.tree->stmt(loops_[i]).span());
     }
     edit.replace(loops_[top], after);
   }
@@ -333,8 +328,7 @@ Result<Plan> plan(const State& state, const DecomposePadding& decompose) {
   if (auto obstacle = analysis::why_not_isolated(tree, block.at)) {
     return refuse("decompose_padding/P2", *obstacle, "bind an axis to the loop, and use the axis inside");
   }
-  arith::Analyzer outside;  // knows the loops around the new block, which stay
-  analysis::bind_above(outside, tree, tree[loop.at].parent);
+  auto outside = analysis::analyzer_above(tree, tree[loop.at].parent);  // the loops around the new block, which stay
   TW_TRY(inside, find_inside(block, padding.condition, outside));
   int scope_at = tree[block.at].scope;
   const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);

@@ -9,8 +9,6 @@ struct DecomposePadding {
   LoopRV loop;
   using Members = Fields<&DecomposePadding::block, &DecomposePadding::loop>;
   using Returns = BlockRV;
-  static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Fill the padding first, then copy the interior without a condition.
 
 Args:
@@ -21,7 +19,5 @@ Args:
 Returns:
     The new block, BLOCK_pad_const, which stores the constant.)";
 };
-
-Result<Plan> plan(const State& state, const DecomposePadding& instruction);
 
 }  // namespace tilewright::schedule

@@ -124,7 +124,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
     Ref<Var> v = make<Var>(*axis->var, axis->var.span());
     axes.emplace(axis->var, v);
     copy.var = v;
-    init.iter_vars.push_back(make<IterVar>(std::move(copy)));
+    init.iter_vars.push_back(make(std::move(copy)));
     values.push_back(realize.iter_values[i]);
   }
   init.name_hint = name;
@@ -137,8 +137,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   // Loops that drive no spatial axis are dropped: the init runs where they start.
   std::vector<int> copied, dropped;
   std::vector<Ref<For>> reduction;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, tree[loop].parent);
+  auto analyzer = analysis::analyzer_above(tree, tree[loop].parent);
   analysis::assume_runs_around(analyzer, tree, tree[loop].parent);
   for (int at : tree.loops_above(block)) {
     if (at < loop) continue;
@@ -181,7 +180,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   for (Expr& value : values) value = renamed(value);
   init.annotations.erase(kInitWithoutSteps);
   Expr predicate = renamed(has_init_without_steps(*realize.block) ? start.wanted : start.condition);
-  *made = make<Block>(std::move(init), realize.block.span());
+  *made = make(std::move(init), realize.block.span());
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = predicate, .block = *made});
   for (int at : reversed(copied)) {
     For copy = tree.for_at(at);
@@ -190,7 +189,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
     copy.extent = renamed(copy.extent);
     copy.annotations = {};
     copy.body = std::move(nest);
-    nest = make<For>(std::move(copy), tree[at].node->span);
+    nest = make(std::move(copy), tree[at].node->span);
   }
   return nest;
 }

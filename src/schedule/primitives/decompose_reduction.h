@@ -9,8 +9,6 @@ struct DecomposeReduction {
   LoopRV loop;
   using Members = Fields<&DecomposeReduction::block, &DecomposeReduction::loop>;
   using Returns = BlockRV;
-  static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Move the init of a reduction into a separate block before a loop.
 
 Args:
@@ -20,7 +18,5 @@ Args:
 Returns:
     The new block, named BLOCK_init.)";
 };
-
-Result<Plan> plan(const State& state, const DecomposeReduction& instruction);
 
 }  // namespace tilewright::schedule

@@ -10,7 +10,6 @@ struct Fuse {
   using Members = Fields<&Fuse::loops, &Fuse::preserve_unit_iters>;
   using Returns = LoopRV;
   static constexpr int kRequired = 1;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Make one loop out of directly nested ones, in the same order of iterations.
 
@@ -21,7 +20,5 @@ Args:
 Returns:
     The new loop.)";
 };
-
-Result<Plan> plan(const State& state, const Fuse& instruction);
 
 }  // namespace tilewright::schedule

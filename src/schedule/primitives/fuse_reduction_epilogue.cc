@@ -103,15 +103,14 @@ Ref<Block> fused(const Place& reduction, const Place& epilogue, const analysis::
     bool known = any_of(block.reads, [&](const Ref<BufferRegion>& other) { return structural_equal(other, read); });
     if (read->buffer != sum.buffers[0] && !known) block.reads.push_back(read);
   }
-  return make<Block>(std::move(block), reduction.node().span());
+  return make(std::move(block), reduction.node().span());
 }
 
 /// The sum has no instance for which the epilogue had none: an init cannot leave elements out.
 Status check_instances(const Place& reduction, const Place& epilogue, const VarMap& map) {
   TW_TRY(instances, known_instances(epilogue, "fuse_reduction_epilogue/P6"));
   const BlockRealize& realize = *reduction.tree->realize_at(reduction.at);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, *reduction.tree, (*reduction.tree)[reduction.at].parent);
+  auto analyzer = analysis::analyzer_above(*reduction.tree, (*reduction.tree)[reduction.at].parent);
   analysis::assume_all(realize.predicate, analyzer);
   VarMap bound;
   for (size_t i : indices_of(realize.iter_values)) bound[realize.block->iter_vars[i]->var] = realize.iter_values[i];
@@ -165,7 +164,7 @@ Result<Plan> plan(const State& state, const FuseReductionEpilogue& fuse) {
   TreeEdit edit(tree);
   BlockRealize realize = *tree.realize_at(reduction.at);
   realize.block = fused(reduction, epilogue, sum, found, map);
-  edit.replace(reduction.at, make<BlockRealize>(std::move(realize), reduction.node().span()));
+  edit.replace(reduction.at, make(std::move(realize), reduction.node().span()));
   edit.remove(epilogue.at);
   edit.change_block(scope_at, [&](Block& outer) {
     std::erase_if(outer.alloc_buffers, [&](const Ref<Buffer>& own) { return own == partial; });

@@ -9,8 +9,6 @@ struct FuseReductionEpilogue {
   BlockRV epilogue_block;
   using Members = Fields<&FuseReductionEpilogue::reduction_block, &FuseReductionEpilogue::epilogue_block>;
   using Returns = None;
-  static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Initialize a sum with the operand of a later addition.
 
 Floating-point sums are added up in another order than before.
@@ -19,7 +17,5 @@ Args:
     reduction_block: a sum, whose result only the other block reads.
     epilogue_block: stores the result plus something; afterwards it is gone, and the sum goes where it stored.)";
 };
-
-Result<Plan> plan(const State& state, const FuseReductionEpilogue& instruction);
 
 }  // namespace tilewright::schedule

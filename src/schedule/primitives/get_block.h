@@ -21,6 +21,4 @@ Returns:
     A handle that stays valid while the block exists.)";
 };
 
-Result<Plan> plan(const State& state, const GetBlock& instruction);
-
 }  // namespace tilewright::schedule

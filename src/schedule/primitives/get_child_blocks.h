@@ -8,7 +8,6 @@ struct GetChildBlocks {
   BlockOrLoop block_or_loop;
   using Members = Fields<&GetChildBlocks::block_or_loop>;
   using Returns = std::vector<BlockRV>;
-  static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
   static constexpr bool kPositional = true;
   static constexpr std::string_view kDoc = R"(Return the blocks directly below a block or a loop.
@@ -19,7 +18,5 @@ Args:
 Returns:
     The blocks in program order.)";
 };
-
-Result<Plan> plan(const State& state, const GetChildBlocks& instruction);
 
 }  // namespace tilewright::schedule

@@ -8,7 +8,6 @@ struct GetConsumers {
   BlockRV block;
   using Members = Fields<&GetConsumers::block>;
   using Returns = std::vector<BlockRV>;
-  static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
   static constexpr std::string_view kDoc = R"(Return the blocks of the same scope that read the results of a block.
 
@@ -18,7 +17,5 @@ Args:
 Returns:
     The consumers in program order.)";
 };
-
-Result<Plan> plan(const State& state, const GetConsumers& instruction);
 
 }  // namespace tilewright::schedule

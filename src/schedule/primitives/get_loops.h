@@ -8,7 +8,6 @@ struct GetLoops {
   BlockRV block;
   using Members = Fields<&GetLoops::block>;
   using Returns = std::vector<LoopRV>;
-  static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
   static constexpr std::string_view kDoc = R"(Return the loops around a block, up to the enclosing block.
 
@@ -18,7 +17,5 @@ Args:
 Returns:
     The loops, outermost first.)";
 };
-
-Result<Plan> plan(const State& state, const GetLoops& instruction);
 
 }  // namespace tilewright::schedule

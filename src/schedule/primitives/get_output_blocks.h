@@ -8,7 +8,6 @@ struct GetOutputBlocks {
   BlockRV scope_block;
   using Members = Fields<&GetOutputBlocks::scope_block>;
   using Returns = std::vector<BlockRV>;
-  static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
   static constexpr std::string_view kDoc =
       R"(Give the blocks of a scope that write a buffer which is not allocated inside it.
@@ -19,7 +18,5 @@ Args:
 Returns:
     The output blocks in program order.)";
 };
-
-Result<Plan> plan(const State& state, const GetOutputBlocks& instruction);
 
 }  // namespace tilewright::schedule

@@ -8,7 +8,6 @@ struct GetProducers {
   BlockRV block;
   using Members = Fields<&GetProducers::block>;
   using Returns = std::vector<BlockRV>;
-  static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
   static constexpr std::string_view kDoc = R"(Return the blocks of the same scope that write the inputs of a block.
 
@@ -18,7 +17,5 @@ Args:
 Returns:
     The producers in program order.)";
 };
-
-Result<Plan> plan(const State& state, const GetProducers& instruction);
 
 }  // namespace tilewright::schedule

@@ -8,7 +8,6 @@ struct GetSpIters {
   BlockRV iteration;
   using Members = Fields<&GetSpIters::iteration>;
   using Returns = std::vector<LoopRV>;
-  static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
   static constexpr bool kOnIterations = true;
   static constexpr std::string_view kDoc = R"(Return the variables of an iteration over sparse axes.
@@ -19,7 +18,5 @@ Args:
 Returns:
     A handle for each axis, in their order, for sparse_reorder and sparse_fuse. They end with lower_sparse_iter.)";
 };
-
-Result<Plan> plan(const State& state, const GetSpIters& instruction);
 
 }  // namespace tilewright::schedule

@@ -24,6 +24,4 @@ Returns:
     A handle for get_sp_iters, annotate and unannotate. It stays valid until the iteration is lowered.)";
 };
 
-Result<Plan> plan(const State& state, const GetSparseIteration& instruction);
-
 }  // namespace tilewright::schedule

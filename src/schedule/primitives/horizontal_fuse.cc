@@ -174,8 +174,7 @@ Result<Plan> plan(const State& state, const HorizontalFuse& fuse) {
   std::string name;
   for (const Place& loop : parts.loops) name += tree.for_at(loop.at).loop_var->name_hint + "_";
   const Ref<Var> task = var(name + "fused", type);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, tree[parts.loops[0].at].parent);
+  auto analyzer = analysis::analyzer_above(tree, tree[parts.loops[0].at].parent);
   Expr start = zero(type);
   std::vector<Stmt> bodies;
   for (size_t i : indices_of(parts.loops)) {
@@ -206,7 +205,7 @@ Result<Plan> plan(const State& state, const HorizontalFuse& fuse) {
   fused.body = seq(std::move(bodies));
   TreeEdit edit(tree);
   for (size_t i = 1; i < parts.loops.size(); ++i) edit.remove(parts.loops[i].at);
-  edit.replace(parts.loops[0].at, make<For>(std::move(fused), parts.loops[0].node().span()));
+  edit.replace(parts.loops[0].at, make(std::move(fused), parts.loops[0].node().span()));
   Plan plan = give_loops(parts.loops[0].func, edit.finish(), {task});
   const Tree& after = Tree::of(plan.root);
   for (int block : all_of(parts)) {

@@ -8,8 +8,6 @@ struct HorizontalFuse {
   Star<LoopRV> loops;
   using Members = Fields<&HorizontalFuse::loops>;
   using Returns = LoopRV;
-  static constexpr int kRequired = 0;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Concatenate consecutive loops into one loop.
 
 The iterations of the first loop come first, then those of the second, and so on: a list of tasks. Where the tasks are
@@ -24,7 +22,5 @@ Args:
 Returns:
     The new loop.)";
 };
-
-Result<Plan> plan(const State& state, const HorizontalFuse& instruction);
 
 }  // namespace tilewright::schedule

@@ -153,9 +153,9 @@ Result<Plan> plan(const State& state, const LiftLoop& lift) {
   BlockRealize inner = realize;
   inner.iter_values.push_back(source.loop_var);
   inner.block = make<Block>(inner_block(*realize.block, source, lifted), realize.block.span());
-  For outer = outer_loop(source, lifted, make<BlockRealize>(std::move(inner), tree.stmt(block.at).span()));
+  For outer = outer_loop(source, lifted, make(std::move(inner), tree.stmt(block.at).span()));
   TreeEdit edit(tree);
-  edit.replace(block.at, make<For>(std::move(outer), loop.node().span()));
+  edit.replace(block.at, make(std::move(outer), loop.node().span()));
   Plan plan = give_loops(loop.func, edit.finish(), {});
 
   const Tree& after = Tree::of(plan.root);

@@ -8,8 +8,6 @@ struct LiftLoop {
   LoopRV loop;
   using Members = Fields<&LiftLoop::loop>;
   using Returns = None;
-  static constexpr int kRequired = 1;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Move a loop out of the block whose body it is.
 
 Afterwards the loop encloses the block, which has a new spatial axis. Use it to split, reorder or bind inner loops of a
@@ -18,7 +16,5 @@ sparse iteration together with outer ones.
 Args:
     loop: a loop with independent iterations that is the whole body of a block.)";
 };
-
-Result<Plan> plan(const State& state, const LiftLoop& instruction);
 
 }  // namespace tilewright::schedule

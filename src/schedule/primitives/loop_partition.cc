@@ -94,7 +94,7 @@ Stmt wrapped(std::string name, Stmt body) {
   analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(block)));
   block.reads = std::move(access.reads);
   block.writes = std::move(access.writes);
-  return make<BlockRealize>({.iter_values = {}, .predicate = bool_imm(true), .block = make<Block>(std::move(block))});
+  return realized(make(std::move(block)));
 }
 
 /// One part: the loop over [first, first + length) with a copy of the body whose blocks have the suffix.
@@ -104,7 +104,7 @@ Ref<For> make_part(const For& loop, const std::string& suffix, int64_t first, in
   For part = loop;
   part.min = constant(dtype, first);
   part.extent = constant(dtype, length);
-  Ref<For> copy = renew_defs(make<For>(std::move(part))).cast<For>();
+  Ref<For> copy = renew_defs(make(std::move(part))).cast<For>();
   For named = *copy;
   named.loop_var = var(loop.loop_var->name_hint + suffix, dtype);
   bool keep = partition.preserve_unit_iters || length != 1;
@@ -129,13 +129,13 @@ Ref<For> make_part(const For& loop, const std::string& suffix, int64_t first, in
             continue;
           }
           axis.dom = range(cast(axis.var.dtype(), domain->min), cast(axis.var.dtype(), domain->extent));
-          block.iter_vars[i] = make<IterVar>(std::move(axis));
+          block.iter_vars[i] = make(std::move(axis));
         }
-        realize.block = make<Block>(std::move(block), realize.block.span());
-        return make<BlockRealize>(std::move(realize), old.span());
+        realize.block = make(std::move(block), realize.block.span());
+        return make(std::move(realize), old.span());
       },
       [&](const Ref<Var>& v, Rewriter&) -> Expr { return v == copy->loop_var ? value : Expr(v); });
-  return make<For>(std::move(named), copy.span());
+  return make(std::move(named), copy.span());
 }
 
 }  // namespace

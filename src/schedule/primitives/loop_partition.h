@@ -11,7 +11,6 @@ struct LoopPartition {
   using Members = Fields<&LoopPartition::loop, &LoopPartition::factors, &LoopPartition::preserve_unit_iters>;
   using Returns = std::vector<LoopRV>;
   static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc = R"(Cut a loop into consecutive ones, each with a copy of the body.
 
@@ -28,7 +27,5 @@ Args:
 Returns:
     The new loops, in order.)";
 };
-
-Result<Plan> plan(const State& state, const LoopPartition& instruction);
 
 }  // namespace tilewright::schedule

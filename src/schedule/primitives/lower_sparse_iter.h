@@ -9,7 +9,6 @@ struct LowerSparseIter {
   using Members = Fields<&LowerSparseIter::func_name>;
   using Returns = None;
   static constexpr int kRequired = 0;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kOnIterations = true;
   static constexpr std::string_view kDoc = R"(Make blocks and loops of the iterations over sparse axes.
 
@@ -22,7 +21,5 @@ SparseTIR, arXiv 2207.04606, sections 3.3.1 and 3.4.1, in one step.
 Args:
     func_name: the function to lower; by default the one being worked on.)";
 };
-
-Result<Plan> plan(const State& state, const LowerSparseIter& instruction);
 
 }  // namespace tilewright::schedule

@@ -37,7 +37,7 @@ Ref<Block> with_own(const Ref<Block>& root, const Ref<Buffer>& buffer, const Ref
       });
   Block outer = *changed;
   outer.alloc_buffers.emplace_back(own);
-  return make<Block>(std::move(outer), root.span());
+  return make(std::move(outer), root.span());
 }
 
 }  // namespace
@@ -79,9 +79,7 @@ Result<Plan> plan(const State& state, const MatchToAlloc& step) {
                                    : std::string("before anything has been written")),
                   {block.node(), after.stmt(block_of(reader))}, "let the function write all that it reads of it");
   }
-  MatchToAlloc recorded = step;
-  recorded.buffer_index = position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(step, &MatchToAlloc::buffer_index, position);
   return plan;
 }
 

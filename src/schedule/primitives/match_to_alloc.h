@@ -9,8 +9,6 @@ struct MatchToAlloc {
   BufferIndex buffer_index = int64_t{0};
   using Members = Fields<&MatchToAlloc::block, &MatchToAlloc::buffer_index>;
   using Returns = None;
-  static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Replace an intermediate parameter by an allocated buffer.
 
 The block, and all that read from it, use a new buffer BUFFER_tmp, which the function allocates. The parameter remains, but
@@ -23,7 +21,5 @@ Args:
     block: a block that writes the buffer, all of whose elements are written before they are read.
     buffer_index: which of its writes: a position, or the buffer's name.)";
 };
-
-Result<Plan> plan(const State& state, const MatchToAlloc& instruction);
 
 }  // namespace tilewright::schedule

@@ -59,8 +59,7 @@ Result<std::vector<int>> find_nest(const Place& loop, int around) {
 }
 
 Status check_extents(const Tree& tree, const std::vector<std::vector<int>>& nests, int around) {
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, around);
+  auto analyzer = analysis::analyzer_above(tree, around);
   for (const std::vector<int>& nest : nests) {
     if (nest.size() != nests[0].size()) {
       return refuse("merge/P5",

@@ -8,8 +8,6 @@ struct Merge {
   Star<LoopRV> loops;
   using Members = Fields<&Merge::loops>;
   using Returns = LoopRV;
-  static constexpr int kRequired = 0;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc = R"(Merge neighboring loop nests into one.
 
@@ -20,7 +18,5 @@ Args:
 Returns:
     The innermost of the new loops.)";
 };
-
-Result<Plan> plan(const State& state, const Merge& instruction);
 
 }  // namespace tilewright::schedule

@@ -80,9 +80,8 @@ Status check_form(const Place& place, const ExtentOfVar& extents) {
       known.push_back(data);
     }
   }
-  bool plain = block.alloc_buffers.empty() && block.match_buffers.empty();
-  visit(block.body, [&](const Ref<For>&) { plain = false; }, [&](const Ref<BlockRealize>&) { plain = false; });
-  if (good && plain) return Ok{};
+  const bool plain = block.alloc_buffers.empty() && block.match_buffers.empty();
+  if (good && plain && !has_node<For, BlockRealize>(block.body)) return Ok{};
   return refuse("pad_einsum/P2",
                 describe(place) + " cannot be padded: " + (good ? "its body is more than one element's" : why), place,
                 "each buffer is to be accessed at one element, by axes: C[vi, vj], A[vi, vk]");
@@ -178,9 +177,7 @@ Status check_values(const Place& place, const ExtentOfVar& extents) {
   const Block& block = place.block();
   bool divides = false;
   auto look = [&](const Expr& divisor) { divides |= !const_int(divisor) && divisor.dtype().is_integral(); };
-  visit(
-      block.body, [&](const Ref<Div>& n) { look(n->b); }, [&](const Ref<Mod>& n) { look(n->b); },
-      [&](const Ref<FloorDiv>& n) { look(n->b); }, [&](const Ref<FloorMod>& n) { look(n->b); });
+  visit(block.body, on<Div, Mod, FloorDiv, FloorMod>([&](const auto& n) { look(n->b); }));
   std::string why = divides ? "it divides integers by what may be padding" : "";
   for (const Ref<IterVar>& axis : block.iter_vars) {
     if (!extents.count(axis->var)) continue;
@@ -290,10 +287,10 @@ Stmt copy_nest(const Padded& padded, bool into_copy, const Expr& condition, Ref<
   Expr value = load(from, indices);
   if (into_copy && !is_true(inside)) value = if_then_else(inside, value, zero(value.dtype()));
   block.name_hint = padded.copy->name;
-  block.reads = {make<BufferRegion>(std::move(read))};
-  block.writes = {make<BufferRegion>(std::move(write))};
+  block.reads = {make(std::move(read))};
+  block.writes = {make(std::move(write))};
   block.body = store(to, value, indices);
-  *made = make<Block>(std::move(block));
+  *made = make(std::move(block));
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = condition, .block = *made});
   for (size_t d = loops.size(); d-- > 0;) nest = loop(loops[d], extents[d], std::move(nest));
   return nest;
@@ -317,7 +314,7 @@ Stmt enlarged(const Stmt& top, const ExtentOfVar& extents, const std::vector<Pad
         if (auto* found = find_value(extents, old->loop_var)) {
           changed.extent = cast(changed.loop_var.dtype(), *found);
         }
-        return make<For>(std::move(changed), old.span());
+        return make(std::move(changed), old.span());
       },
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         Block changed = *walk.descend(old);
@@ -326,11 +323,11 @@ Stmt enlarged(const Stmt& top, const ExtentOfVar& extents, const std::vector<Pad
           if (!known) continue;
           IterVar larger = *axis;
           larger.dom = range(axis->dom->min, cast(axis->var.dtype(), *known));
-          axis = make<IterVar>(std::move(larger));
+          axis = make(std::move(larger));
         }
         for (Ref<BufferRegion>& read : changed.reads) read = region(read);
         for (Ref<BufferRegion>& write : changed.writes) write = region(write);
-        return make<Block>(std::move(changed), old.span());
+        return make(std::move(changed), old.span());
       },
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
         Ref<BufferLoad> inner = walk.descend(old);

@@ -9,8 +9,6 @@ struct PadEinsum {
   std::vector<int64_t> padding;
   using Members = Fields<&PadEinsum::block, &PadEinsum::padding>;
   using Returns = None;
-  static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Round the domains of a block's axes up, with copies of its buffers that are padded with zeros.
 
@@ -21,7 +19,5 @@ Args:
     block: a block that accesses each buffer at one element, whose indices are axes or constants.
     padding: for each axis the number whose multiple its extent becomes; 1 leaves it as it is.)";
 };
-
-Result<Plan> plan(const State& state, const PadEinsum& instruction);
 
 }  // namespace tilewright::schedule

@@ -8,15 +8,11 @@ struct Parallel {
   LoopRV loop;
   using Members = Fields<&Parallel::loop>;
   using Returns = None;
-  static constexpr int kRequired = 1;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc = R"(Let the iterations of a loop run on several cores.
 
 Args:
     loop: a loop whose iterations are independent of one another.)";
 };
-
-Result<Plan> plan(const State& state, const Parallel& instruction);
 
 }  // namespace tilewright::schedule

@@ -69,8 +69,7 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
     return refuse("prefetch_at/P4", "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is written",
                   at.block, "prefetch what is only read there");
   }
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, at.block.at);
+  auto analyzer = analysis::analyzer_above(tree, at.block.at);
   const BlockRealize& realize = *tree.realize_at(at.block.at);
   const bool always = is_true(realize.predicate) && !may_not_read(realize.block->body);
   for (const Ref<Range>& r : frame.region) {
@@ -106,9 +105,7 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   }
   if (obstacle) return refuse("prefetch_at/P5", *obstacle, "let the indices be computed before the loop");
   plan.outputs.push_back(Handle::block(at.block.func, *prefetch_block));
-  PrefetchAt recorded = prefetch;
-  recorded.read_buffer_index = position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(prefetch, &PrefetchAt::read_buffer_index, position);
   return plan;
 }
 

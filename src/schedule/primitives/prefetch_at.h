@@ -12,7 +12,6 @@ struct PrefetchAt {
   using Members = Fields<&PrefetchAt::loop, &PrefetchAt::block, &PrefetchAt::read_buffer_index, &PrefetchAt::distance>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Ask for what later iterations of a loop will read, so that it is in the cache by then.
 
@@ -28,7 +27,5 @@ Args:
 Returns:
     The block that asks, BUFFER_prefetch.)";
 };
-
-Result<Plan> plan(const State& state, const PrefetchAt& instruction);
 
 }  // namespace tilewright::schedule

@@ -114,8 +114,7 @@ Result<Plan> plan(const State& state, const PrefetchIndirect& prefetch) {
   const Ref<Buffer>& buffer = at.block.block().reads[index]->buffer;
   const Ref<Var>& loop_var = at.loop.loop().loop_var;
   Selected selected = select_by(region_below(at, {at.block.at}, buffer, true, "local"), loop_var);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, at.block.at);
+  auto analyzer = analysis::analyzer_above(tree, at.block.at);
   const Expr& position = selected.position;
   auto steps_by_one = [&] {
     return analyzer.can_prove_equal(substitute(position, {{loop_var, loop_var + one(loop_var.dtype())}}), position + 1);
@@ -174,9 +173,7 @@ Result<Plan> plan(const State& state, const PrefetchIndirect& prefetch) {
   const Tree& after = Tree::of(plan.root);
   TW_RETURN_IF_ERROR(recheck_execution(after, after.block(made->id.value), "prefetch_indirect/P6"));
   plan.outputs.push_back(Handle::block(at.block.func, *made));
-  PrefetchIndirect recorded = prefetch;
-  recorded.read_buffer_index = index;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(prefetch, &PrefetchIndirect::read_buffer_index, index);
   return plan;
 }
 

@@ -14,7 +14,6 @@ struct PrefetchIndirect {
                          &PrefetchIndirect::distance, &PrefetchIndirect::min_bytes>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Prefetch what a buffer of indices selects, beyond the end of the loop.
 
 The loop moves through a buffer of indices, as the nonzeros of a row in CSR through the column indices. Each iteration
@@ -32,7 +31,5 @@ Args:
 Returns:
     The block that asks, BUFFER_prefetch.)";
 };
-
-Result<Plan> plan(const State& state, const PrefetchIndirect& instruction);
 
 }  // namespace tilewright::schedule

@@ -32,9 +32,7 @@ Result<Plan> plan(const State& state, const ReadAt& copy) {
   TW_TRY(position, buffer_position(copy.read_buffer_index, regions, at.block, "read", "read_at/P1"));
   AtCodes codes{"read_at/P1", "read_at/P2", "read_at/P3", "read_at/P4", "read_at/P9"};
   TW_TRY(plan, copy_at(state, at, regions[position]->buffer, copy.storage_scope, true, codes));
-  ReadAt recorded = copy;
-  recorded.read_buffer_index = position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(copy, &ReadAt::read_buffer_index, position);
   return plan;
 }
 

@@ -11,8 +11,6 @@ struct ReadAt {
   std::string storage_scope;
   using Members = Fields<&ReadAt::loop, &ReadAt::block, &ReadAt::read_buffer_index, &ReadAt::storage_scope>;
   using Returns = BlockRV;
-  static constexpr int kRequired = 4;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Copy what is read of a buffer below a loop, in each iteration before it is read.
 
@@ -28,7 +26,5 @@ Args:
 Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";
 };
-
-Result<Plan> plan(const State& state, const ReadAt& instruction);
 
 }  // namespace tilewright::schedule

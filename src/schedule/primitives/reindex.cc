@@ -63,8 +63,7 @@ Status check_declared(const ReindexRequest& request) {
   if (tree[request.scope].scope == Tree::kNone) return Ok{};
   const Block& scope = tree.block_at(request.scope);
   const arith::Box wanted = box_of_axes(request.block.block(), request.indices);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, request.scope);
+  auto analyzer = analysis::analyzer_above(tree, request.scope);
   for (const Ref<BufferRegion>& read : scope.reads) {
     if (read->buffer != request.buffer || arith::proves_subset(wanted, arith::box_of(read->region), analyzer)) continue;
     return refuse("reindex/P5",
@@ -104,8 +103,7 @@ Status check_values(const State& state, const ReindexRequest& request) {
   }
   Ref<BufferRegion> all = axes_as_region(block.block(), request.axes);
   auto loops = analysis::loops_between(tree, request.scope, block.at);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, request.scope);
+  auto analyzer = analysis::analyzer_above(tree, request.scope);
   std::optional<Written> written;
   if (loops) written = written_by(tree, block.at, all, *loops, analyzer);
   if (loops && !surely_runs(tree, block.at, all, *loops, analyzer)) written.reset();
@@ -188,7 +186,7 @@ Result<Plan> plan(const State& state, const ReIndex& reindex) {
     loop.min = domain->min;
     loop.extent = domain->extent;
     loop.body = std::move(nest);
-    nest = make<For>(std::move(loop));
+    nest = make(std::move(loop));
   }
 
   TW_RETURN_IF_ERROR(require_kept_shape(tree, request.scope, cache, "reindex/P5"));

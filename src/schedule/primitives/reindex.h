@@ -9,8 +9,6 @@ struct ReIndex {
   TouchedBuffer buffer;
   using Members = Fields<&ReIndex::block, &ReIndex::buffer>;
   using Returns = BlockRV;
-  static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Let a block touch a copy of a buffer that has the block's own axes as indices.
 
@@ -24,7 +22,5 @@ Args:
 Returns:
     The copying block, named after the buffer that it writes: BUFFER_reindex.)";
 };
-
-Result<Plan> plan(const State& state, const ReIndex& instruction);
 
 }  // namespace tilewright::schedule

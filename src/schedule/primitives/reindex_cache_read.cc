@@ -95,9 +95,7 @@ Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
   }
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "reindex_cache_read/P6"));
   plan.outputs.push_back(Handle::block(block.func, *copy_block));
-  ReindexCacheRead recorded = cache;
-  recorded.read_buffer_index = position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(cache, &ReindexCacheRead::read_buffer_index, position);
   return plan;
 }
 

@@ -12,9 +12,7 @@ struct ReindexCacheRead {
   using Members = Fields<&ReindexCacheRead::block, &ReindexCacheRead::read_buffer_index,
                          &ReindexCacheRead::storage_scope, &ReindexCacheRead::index_map>;
   using Returns = BlockRV;
-  static constexpr int kRequired = 4;
   static constexpr std::string_view kAmongInputs = "index_map";
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Copy what a block reads of a buffer into a new one, with indices of your choice.
 
@@ -30,7 +28,5 @@ Args:
 Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";
 };
-
-Result<Plan> plan(const State& state, const ReindexCacheRead& instruction);
 
 }  // namespace tilewright::schedule

@@ -68,8 +68,7 @@ bool is_complete_after(const Place& block, int outside, const std::vector<size_t
   const BlockRealize& realize = *tree.realize_at(block.at);
   auto loops = analysis::loops_between(tree, outside, block.at);
   if (!loops) return false;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, outside);
+  auto analyzer = analysis::analyzer_above(tree, outside);
   Ref<BufferRegion> all = axes_as_region(block.block(), axes);
   auto written = written_by(tree, block.at, all, *loops, analyzer);
   arith::Box wanted = arith::relax_region(analysis::bound_region(realize, all), analysis::domains_of(tree, *loops),
@@ -109,9 +108,7 @@ Result<Plan> plan(const State& state, const ReindexCacheWrite& cache) {
     TW_RETURN_IF_ERROR(recheck_execution(after, after.block(id), "reindex_cache_write/P6"));
   }
   plan.outputs.push_back(Handle::block(block.func, *copy_block));
-  ReindexCacheWrite recorded = cache;
-  recorded.write_buffer_index = position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(cache, &ReindexCacheWrite::write_buffer_index, position);
   return plan;
 }
 

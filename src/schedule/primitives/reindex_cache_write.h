@@ -12,9 +12,7 @@ struct ReindexCacheWrite {
   using Members = Fields<&ReindexCacheWrite::block, &ReindexCacheWrite::write_buffer_index,
                          &ReindexCacheWrite::storage_scope, &ReindexCacheWrite::index_map>;
   using Returns = BlockRV;
-  static constexpr int kRequired = 4;
   static constexpr std::string_view kAmongInputs = "index_map";
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Let a block write a new buffer with indices of your choice, and copy that back to the old one.
 
@@ -30,7 +28,5 @@ Args:
 Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";
 };
-
-Result<Plan> plan(const State& state, const ReindexCacheWrite& instruction);
 
 }  // namespace tilewright::schedule

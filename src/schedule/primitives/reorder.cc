@@ -48,7 +48,7 @@ Result<std::vector<int>> find_chain(const Tree& tree, const std::vector<Place>& 
     if (!tree[at].is_loop) {
       return refuse("reorder/P2",
                     "between " + describe(*top) + " and " + describe(*bottom) +
-                        " stands something else than a loop: a " + std::string(kind_name(tree[at].node->kind)),
+                        " stands something else than a loop: a " + kind_name(tree[at].node->kind),
                     {tree.stmt(tree[at].parent), bottom->node()},
                     "loops can change places only where each is the only statement of the one before");
     }
@@ -86,8 +86,7 @@ Status check_ranges(const Tree& tree, const std::vector<int>& order) {
 Status check_early_ranges(const Tree& tree, const std::vector<int>& chain, const std::vector<int>& order) {
   auto is_number = [&](int at) { return tree.for_at(at).extent.is<IntImm>() && tree.for_at(at).min.is<IntImm>(); };
   if (all_of(chain, is_number)) return Ok{};
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, tree[chain.front()].parent);
+  auto analyzer = analysis::analyzer_above(tree, tree[chain.front()].parent);
   analysis::assume_runs_around(analyzer, tree, tree[chain.front()].parent);
   for (auto at = order.begin(); at != order.end(); ++at) {
     const For& loop = tree.for_at(*at);

@@ -8,15 +8,11 @@ struct Reorder {
   Star<LoopRV> ordered_loops;
   using Members = Fields<&Reorder::ordered_loops>;
   using Returns = None;
-  static constexpr int kRequired = 1;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc = R"(Put loops of one nest into another order.
 
 Args:
     *ordered_loops: the loops in their new order, outermost first. Loops of the nest that are not named keep their place.)";
 };
-
-Result<Plan> plan(const State& state, const Reorder& instruction);
 
 }  // namespace tilewright::schedule

@@ -9,16 +9,12 @@ struct ReorderBlockIterVar {
   std::vector<int64_t> new_order;
   using Members = Fields<&ReorderBlockIterVar::block, &ReorderBlockIterVar::new_order>;
   using Returns = None;
-  static constexpr int kRequired = 2;
   static constexpr std::string_view kAmongInputs = "new_order";
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Put the axes of a block into another order; loops stay as they are.
 
 Args:
     block: the block.
     new_order: for each place the number of the axis that comes to stand there.)";
 };
-
-Result<Plan> plan(const State& state, const ReorderBlockIterVar& instruction);
 
 }  // namespace tilewright::schedule

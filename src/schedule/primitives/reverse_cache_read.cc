@@ -103,9 +103,7 @@ Result<Plan> plan(const State& state, const ReverseCacheRead& cache) {
   }
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "reverse_cache_read/P6"));
   plan.outputs.push_back(Handle::block(block.func, *copy_block));
-  ReverseCacheRead recorded = cache;
-  recorded.read_buffer_index = position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(cache, &ReverseCacheRead::read_buffer_index, position);
   return plan;
 }
 

@@ -13,7 +13,6 @@ struct ReverseCacheRead {
                          &ReverseCacheRead::storage_scope, &ReverseCacheRead::dim_order>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Gather what a block reads through other buffers into a new one, indexed by the block's axes.
 
@@ -32,7 +31,5 @@ Args:
 Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";
 };
-
-Result<Plan> plan(const State& state, const ReverseCacheRead& instruction);
 
 }  // namespace tilewright::schedule

@@ -66,10 +66,7 @@ Result<ReductionStep> find_step(const Place& block, const Ref<Buffer>& buffer) {
   std::optional<ReductionStep> step = ReductionStep::of(*store);
   if (!step) return no_step(block, "does not accumulate in '" + buffer->name + "'");
   int loads = 0;
-  visit(b.body, [&](const Ref<BufferLoad>& load, Visitor& walk) {
-    loads += block.tree->same_memory(load->buffer, buffer) ? 1 : 0;
-    walk.descend(load);
-  });
+  visit(b.body, [&](const Ref<BufferLoad>& load) { loads += block.tree->same_memory(load->buffer, buffer) ? 1 : 0; });
   if (loads != 1) return no_step(block, "reads '" + buffer->name + "' otherwise than to add to it");
   return *step;
 }
@@ -114,7 +111,7 @@ Ref<Block> accumulating(const Ref<Block>& block, const AxisCache& cache) {
     IterVar axis = *changed.iter_vars[i];
     const bool selects = is_contained(cache.axes, i);
     axis.iter_type = selects ? IterType::kDataPar : IterType::kCommReduce;
-    changed.iter_vars[i] = make<IterVar>(std::move(axis));
+    changed.iter_vars[i] = make(std::move(axis));
   }
   return with_found_reads(std::move(changed), block.span());
 }
@@ -146,7 +143,7 @@ Stmt with_declarations(const Stmt& nest, const Block& original, Ref<Block>* made
   return rewrite(nest, [&](const Ref<Block>& found, Rewriter&) -> Stmt {
     Block block = *found;
     block.annotations.set(std::string(kBufferDomains), declared.get(kBufferDomains));
-    *made = make<Block>(std::move(block), found.span());
+    *made = make(std::move(block), found.span());
     return *made;
   });
 }
@@ -161,12 +158,12 @@ Stmt with_body(const Stmt& nest, const std::string& name, const std::vector<Iter
     for (size_t i : indices_of(types)) {
       IterVar axis = *block.iter_vars[i];
       axis.iter_type = types[i];
-      block.iter_vars[i] = make<IterVar>(std::move(axis));
+      block.iter_vars[i] = make(std::move(axis));
     }
     analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(block)));
     block.reads = std::move(access.reads);
     block.writes = std::move(access.writes);
-    *made = make<Block>(std::move(block), copy.span());
+    *made = make(std::move(block), copy.span());
     return *made;
   });
 }
@@ -231,9 +228,7 @@ Result<Plan> plan(const State& state, const ReverseCacheWrite& cache) {
   }
   TW_RETURN_IF_ERROR(check_added_once(block, after, after.block(made->id.value), scatter));
   plan.outputs.push_back(Handle::block(block.func, *made));
-  ReverseCacheWrite recorded = cache;
-  recorded.write_buffer_index = position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(cache, &ReverseCacheWrite::write_buffer_index, position);
   return plan;
 }
 

@@ -13,7 +13,6 @@ struct ReverseCacheWrite {
                          &ReverseCacheWrite::storage_scope, &ReverseCacheWrite::dim_order>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Let a block accumulate in a new buffer indexed by its axes, and scatter the results.
 
@@ -33,7 +32,5 @@ Args:
 Returns:
     The block that combines, named like the new buffer: BUFFER_SCOPE. BUFFER_SCOPE_init stands before.)";
 };
-
-Result<Plan> plan(const State& state, const ReverseCacheWrite& instruction);
 
 }  // namespace tilewright::schedule

@@ -75,8 +75,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
 
   std::vector<int> statements = statements_of(tree, loop.at);
   move.last = static_cast<int>(statements.size());
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, loop.at);
+  auto analyzer = analysis::analyzer_above(tree, loop.at);
   analysis::assume_runs_around(analyzer, tree, loop.at);
   std::optional<AxisSets> possible;
   auto position = [&](int child) { return scope.position(tree, child); };

@@ -13,7 +13,6 @@ struct ReverseComputeAt {
                          &ReverseComputeAt::index>;
   using Returns = None;
   static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc =
       R"(Move a consumer under a loop of its producers, and compute there what they have just produced.
@@ -24,7 +23,5 @@ Args:
     preserve_unit_loops: keep loops of extent 1.
     index: the place among the statements of the loop; -1 for the last possible one, -2 for the first.)";
 };
-
-Result<Plan> plan(const State& state, const ReverseComputeAt& instruction);
 
 }  // namespace tilewright::schedule

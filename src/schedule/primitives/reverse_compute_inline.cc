@@ -151,7 +151,7 @@ std::optional<Axes> axes_of_consumer(const Block& consumer, std::vector<Expr> lo
   Condition condition(producer, inner.loops);
   auto within = [&](const Expr& value, const Expr& min, const Expr& extent) {
     Expr offset = value - cast(value.dtype(), min);
-    condition.require(ge(offset, zero(offset.dtype())));
+    condition.require(ge(offset, 0));
     condition.require(lt(offset, cast(value.dtype(), extent)));
   };
   auto run = [&](const VarMap& axes) {
@@ -196,14 +196,14 @@ class Merged {
 
   void put(BufferStore store, const std::vector<Ref<BufferRegion>>& writes) {
     const SpanId span = result.body.span();
-    Stmt body = make<BufferStore>(std::move(store), span);
+    Stmt body = make(std::move(store), span);
     Expr condition = bool_imm(true);
     for (const Expr& each : inside_) condition = logical_and(condition, each);
     if (!inside_.empty()) body = make<IfThenElse>({condition, std::move(body), {}}, span);
     for (const For* old : reversed(loops_)) {
       For loop = *old;
       loop.body = std::move(body);
-      body = make<For>(std::move(loop), span);
+      body = make(std::move(loop), span);
     }
     result.body = std::move(body);
     result.writes.clear();
@@ -236,8 +236,7 @@ class Merged {
 
 /// The condition of the block at this position and these ones, without what follows from them.
 Expr with_conditions(const Tree& tree, int at, const Expr& predicate, const std::vector<Expr>& conditions) {
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, at);
+  auto analyzer = analysis::analyzer_above(tree, at);
   for (const Expr& condition : conditions) analyzer.assume(condition);
   Expr result = bool_imm(true);
   for (const Expr& term : conjuncts(predicate)) {
@@ -295,8 +294,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   for (size_t i : indices_of(realize.iter_values)) {
     bound[merged.result.iter_vars[i]->var] = realize.iter_values[i];
   }
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, pair.producer.at);
+  auto analyzer = analysis::analyzer_above(tree, pair.producer.at);
   analyzer.assume(realize.predicate);
   std::vector<Expr> conditions{steady_condition(tree, block.at)};
   for (const Expr& condition : merged.conditions) conditions.push_back(substitute(condition, bound));
@@ -307,7 +305,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
 
   TreeEdit edit(tree);
   edit.remove(block.at);
-  edit.replace(pair.producer.at, make<BlockRealize>(std::move(realize), pair.producer.node().span()));
+  edit.replace(pair.producer.at, make(std::move(realize), pair.producer.node().span()));
   edit.change_block(scope_at, [&](Block& outer) {
     std::erase_if(outer.alloc_buffers, [&](const Ref<Buffer>& own) { return own == buffer; });
   });

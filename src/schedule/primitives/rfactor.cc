@@ -166,7 +166,7 @@ class Factoring {
     }
     std::vector<Expr> indices, operands;
     for (const Expr& index : reducer_.indices) indices.push_back(substitute(index, axes));
-    indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane_index(lane));
+    insert_at(indices, position_, lane_index(lane));
     Expr condition = chain_.accumulates ? realize_.predicate : bool_imm(true), inside = bool_imm(true);
     for (const Expr& term : conjuncts(realize_.predicate)) {
       if (!chain_.accumulates) divide_term(term, as_axes, axes, condition, inside);
@@ -189,7 +189,7 @@ class Factoring {
     } else {
       block.body = analysis::store_all(partial_, operands, indices);
     }
-    partial_block_ = make<Block>(std::move(block), realize_.block.span());
+    partial_block_ = make(std::move(block), realize_.block.span());
     Stmt nest = make<BlockRealize>(
         {.iter_values = std::move(values), .predicate = substitute(condition, loop_vars), .block = partial_block_});
     return in_copied_loops(chain_, loop_vars, std::move(nest));
@@ -215,7 +215,7 @@ class Factoring {
     }
     std::vector<Expr> indices;
     for (const Expr& index : reducer_.indices) indices.push_back(substitute(index, axes));
-    indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane_index(lane));
+    insert_at(indices, position_, lane_index(lane));
     block.name_hint = realize_.block->name_hint + "_rf_init";
     for (const Ref<BufferRegion>& write : realize_.block->writes) block.writes.push_back(moved(write, axes, lane));
     block.body = analysis::store_all(partial_, reducer_.starts, indices);
@@ -243,14 +243,14 @@ class Factoring {
       values.push_back(realize_.iter_values[i]);
     }
     std::vector<Expr> indices = reducer_.indices;
-    indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane_index(lane));
+    insert_at(indices, position_, lane_index(lane));
     std::vector<Expr> operands;
     block.reads.clear();
     for (const Ref<Buffer>& buffer : partial_) {
       operands.push_back(load(buffer, indices));
       BufferRegion read{buffer, {}};
       for (const Expr& index : indices) read.region.push_back(range(index, one(index.dtype())));
-      block.reads.push_back(make<BufferRegion>(std::move(read)));
+      block.reads.push_back(make(std::move(read)));
     }
     if (chain_.accumulates) {
       for (const Ref<BufferRegion>& write : block.writes) block.reads.push_back(write);
@@ -267,7 +267,7 @@ class Factoring {
       if (chain_.is_factored_out(i)) continue;
       For copy = chain_.at(i);
       copy.body = std::move(nest);
-      nest = make<For>(std::move(copy), chain_.block.tree->stmt(chain_.loops[i]).span());
+      nest = make(std::move(copy), chain_.block.tree->stmt(chain_.loops[i]).span());
     }
     return nest;
   }
@@ -291,10 +291,9 @@ class Factoring {
       if (old->buffer != reducer_.buffers[i]) continue;
       region.buffer = partial_[i];
       Expr index = lane_index(lane);
-      region.region.insert(region.region.begin() + static_cast<std::ptrdiff_t>(position_),
-                           range(index, one(index.dtype())));
+      insert_at(region.region, position_, range(index, one(index.dtype())));
     }
-    return make<BufferRegion>(std::move(region));
+    return make(std::move(region));
   }
 
   /// A term of the condition about loops that became axes, which keeps the last of split steps inside, or compares them
@@ -322,8 +321,7 @@ class Factoring {
     const Tree& tree = *chain_.block.tree;
     Expr asked = analysis::condition_on_axes(term, tree, chain_.block.at);
     if (!asked.defined()) return {};
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, tree, tree[chain_.block.at].parent);
+    auto analyzer = analysis::analyzer_above(tree, tree[chain_.block.at].parent);
     const std::vector<bool> opened = opened_axes(chain_);
     bool compares = false, keeps = false;
     for (size_t i : indices_of(opened)) {
@@ -353,8 +351,7 @@ class Factoring {
 
   /// Whether the loops that are gone have iterations: what sums over nothing stays as it is.
   Expr has_steps() const {
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, *chain_.block.tree, chain_.block.at);
+    auto analyzer = analysis::analyzer_above(*chain_.block.tree, chain_.block.at);
     std::vector<Expr> extents;
     for (size_t i : indices_of(chain_.loops)) {
       if (chain_.is_factored_out(i)) extents.push_back(chain_.at(i).extent);
@@ -425,15 +422,14 @@ Status check_after(const ReductionChain& chain, const analysis::Scope& scope, in
 Status check_first_step(const ReductionChain& chain) {
   const Tree& tree = *chain.block.tree;
   const Expr& predicate = tree.realize_at(chain.block.at)->predicate;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, chain.block.at);
+  auto analyzer = analysis::analyzer_above(tree, chain.block.at);
   VarMap first;
   const VarMap units = analysis::units_of(analysis::inputs_of(tree, chain.loops));
   for (size_t i : indices_of(chain.loops)) {
     if (!chain.is_factored_out(i) && chain.loops[i] != chain.loop.at) continue;
     const For& loop = chain.at(i);
     first.emplace(loop.loop_var, loop.min);
-    analyzer.assume(gt(loop.extent, zero(loop.extent.dtype())));
+    analyzer.assume(gt(loop.extent, 0));
   }
   for (const Expr& part : conjuncts(predicate)) {
     const Expr term = substitute(part, units);
@@ -465,8 +461,7 @@ Status check_elements(const ReductionChain& chain, const analysis::Reducer& redu
     auto is_axis = [&](const Expr& index) { return index == axis->var; };
     is_once &= is_const_int(axis->dom->extent, 1) || any_of(reducer.indices, is_axis);
   }
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, tree[chain.loops.front()].parent);
+  auto analyzer = analysis::analyzer_above(tree, tree[chain.loops.front()].parent);
   arith::IterMapResult map;
   if (is_once && (left.empty() ||
                   analysis::is_one_to_one(values, analysis::inputs_of(tree, left), bool_imm(true), analyzer, &map))) {

@@ -9,8 +9,6 @@ struct RFactor {
   int64_t factor_axis = 0;
   using Members = Fields<&RFactor::loop, &RFactor::factor_axis>;
   using Returns = BlockRV;
-  static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Reduce each iteration of a loop separately, then the partial results.
 
 A new block BLOCK_rf keeps one partial result for each iteration of the loop, in a buffer with one dimension more; the
@@ -30,7 +28,5 @@ Args:
 Returns:
     The new block, BLOCK_rf.)";
 };
-
-Result<Plan> plan(const State& state, const RFactor& instruction);
 
 }  // namespace tilewright::schedule

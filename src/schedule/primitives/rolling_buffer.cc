@@ -103,22 +103,11 @@ std::optional<analysis::Obstacle> why_values_vary(const Tree& tree, const analys
 bool has_other_use(const Ref<Block>& scope, const Ref<Buffer>& buffer) {
   bool is_used = uses_pointer(scope, buffer);
   visit(
-      scope,
-      [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
-        is_used |= match->source->buffer == buffer;
-        walk.descend(match);
-      },
-      [&](const Ref<Prefetch>& prefetch, Visitor& walk) {
-        is_used |= prefetch->region->buffer == buffer;
-        walk.descend(prefetch);
-      },
-      [&](const Ref<BufferLoad>& load, Visitor& walk) {
-        is_used |= load->buffer == buffer && load.dtype() != buffer->dtype;
-        walk.descend(load);
-      },
-      [&](const Ref<BufferStore>& store, Visitor& walk) {
+      scope, [&](const Ref<MatchBufferRegion>& match) { is_used |= match->source->buffer == buffer; },
+      [&](const Ref<Prefetch>& prefetch) { is_used |= prefetch->region->buffer == buffer; },
+      [&](const Ref<BufferLoad>& load) { is_used |= load->buffer == buffer && load.dtype() != buffer->dtype; },
+      [&](const Ref<BufferStore>& store) {
         is_used |= store->buffer == buffer && store->value.dtype() != buffer->dtype;
-        walk.descend(store);
       });
   return is_used;
 }
@@ -260,8 +249,7 @@ bool find_overlaps(Roll& roll) {
   const Ref<BufferRegion>& write = block.writes[roll.position];
   auto below = analysis::loops_between(tree, roll.loops.back(), roll.block.at);
   if (!below || write->region.size() > block.iter_vars.size()) return false;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, roll.loops.back());
+  auto analyzer = analysis::analyzer_above(tree, roll.loops.back());
   arith::Box box =
       arith::relax_region(analysis::bound_region(realize, write), analysis::domains_of(tree, *below), analyzer);
   roll.overlaps.resize(box.size());
@@ -320,8 +308,7 @@ bool tiles_run_alike(const Roll& roll) {
   const int outermost = *find_if(roll.loops, rolls);
   const auto below = analysis::loops_between(tree, outermost, roll.block.at);
   if (!below) return false;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, roll.block.at);
+  auto analyzer = analysis::analyzer_above(tree, roll.block.at);
   const std::vector<Expr>& values = tree.realize_at(roll.block.at)->iter_values;
   return all_of(*below, [&](int at) {
     const For& loop = tree.for_at(at);
@@ -335,7 +322,7 @@ bool tiles_run_alike(const Roll& roll) {
     for (size_t d : indices_of(roll.overlaps)) {
       if (uses_var(values[d], loop.loop_var)) return true;
     }
-    return analyzer.can_prove(gt(loop.extent, zero(loop.extent.dtype())));
+    return analyzer.can_prove(gt(loop.extent, 0));
   });
 }
 
@@ -345,8 +332,7 @@ bool fills_windows(const Roll& roll) {
   const BlockRealize& realize = *tree.realize_at(roll.block.at);
   const arith::Region region = analysis::bound_region(realize, realize.block->writes[roll.position]);
   const std::vector<int> below = *analysis::loops_between(tree, roll.loops.back(), roll.block.at);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, roll.loops.back());
+  auto analyzer = analysis::analyzer_above(tree, roll.loops.back());
   const auto reached = analysis::surely_reached(region, analysis::inputs_of(tree, below), bool_imm(true), analyzer);
   return reached && arith::proves_subset(arith::relax_region(region, analysis::domains_of(tree, below), analyzer),
                                          *reached, analyzer);
@@ -408,15 +394,15 @@ Ref<Block> ordered(Block block, const Roll& roll, const Ref<Buffer>& round_buffe
   if (roll.axis < block.iter_vars.size() && block.iter_vars[roll.axis]->iter_type == IterType::kDataPar) {
     IterVar axis = *block.iter_vars[roll.axis];
     axis.iter_type = IterType::kOpaque;
-    block.iter_vars[roll.axis] = make<IterVar>(std::move(axis));
+    block.iter_vars[roll.axis] = make(std::move(axis));
   }
   update_regions(block, roll.buffer, round_buffer, span);
-  return make<Block>(std::move(block), span);
+  return make(std::move(block), span);
 }
 
 /// The condition of the block that makes the elements of a window: those of the first, or new ones.
 Expr computes_new(const Overlap& overlap) {
-  Expr first = lt(overlap.tile, one(overlap.tile.dtype()));
+  Expr first = lt(overlap.tile, 1);
   return logical_or(first, le(overlap.kept, overlap.inner));
 }
 
@@ -426,7 +412,7 @@ Ref<Block> rolled(const Roll& roll, const Ref<Block>& root) {
   uint64_t producer = roll.block.block().id.value, scope = tree.block_at(roll.scope).id.value;
   Buffer smaller = *roll.buffer;
   smaller.shape[roll.axis] = constant(smaller.shape[roll.axis].dtype(), roll.overlaps[roll.axis].extent);
-  Ref<Buffer> buffer = make<Buffer>(std::move(smaller), roll.buffer.span());
+  Ref<Buffer> buffer = make(std::move(smaller), roll.buffer.span());
   auto moved = [&](std::vector<Expr> indices) {
     indices[roll.axis] = round(roll, indices[roll.axis]);
     return indices;
@@ -441,16 +427,16 @@ Ref<Block> rolled(const Roll& roll, const Ref<Block>& root) {
       },
       [&](const Ref<BlockRealize>& old, Rewriter& walk) -> Stmt {
         BlockRealize realize = *walk.descend(old);
-        if (realize.block->id.value != producer) return make<BlockRealize>(std::move(realize), old.span());
+        if (realize.block->id.value != producer) return make(std::move(realize), old.span());
         for (const Overlap& overlap : roll.overlaps) {
           if (overlap.tile.defined()) realize.predicate = logical_and(realize.predicate, computes_new(overlap));
         }
-        return make<BlockRealize>(std::move(realize), old.span());
+        return make(std::move(realize), old.span());
       },
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         Block block = *walk.descend(old);
         if (block.id.value == scope) allocate_instead(block, roll.buffer, buffer);
-        if (!touches(block, roll.buffer)) return make<Block>(std::move(block), old.span());
+        if (!touches(block, roll.buffer)) return make(std::move(block), old.span());
         return ordered(std::move(block), roll, buffer, old.span());
       });
 }
@@ -509,8 +495,8 @@ std::vector<Undone> buffers_that_roll(const Tree& tree, int scope_at) {
         if (!rolls) continue;
         Buffer whole = *buffer;
         whole.shape[d] = cast(buffer->shape[d].dtype(), axis.dom->min + axis.dom->extent);
-        result.push_back({buffer, make<Buffer>(std::move(whole), buffer.span()), writer.id.value,
-                          static_cast<int64_t>(position), d});
+        result.push_back(
+            {buffer, make(std::move(whole), buffer.span()), writer.id.value, static_cast<int64_t>(position), d});
         break;
       }
     }
@@ -546,20 +532,20 @@ Ref<Block> undo(const Ref<Block>& root, uint64_t scope, const Undone& undone) {
       [&](const Ref<BlockRealize>& old, Rewriter& walk) -> Stmt {
         BlockRealize realize = *walk.descend(old);
         if (realize.block->id.value == undone.writer) realize.predicate = without_computes_new(realize.predicate);
-        return make<BlockRealize>(std::move(realize), old.span());
+        return make(std::move(realize), old.span());
       },
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         Block block = *walk.descend(old);
         if (block.id.value == scope) allocate_instead(block, undone.buffer, undone.whole);
-        if (!touches(block, undone.buffer)) return make<Block>(std::move(block), old.span());
+        if (!touches(block, undone.buffer)) return make(std::move(block), old.span());
         for (Ref<IterVar>& own : block.iter_vars) {
           if (own->iter_type != IterType::kOpaque) continue;
           IterVar axis = *own;
           axis.iter_type = IterType::kDataPar;
-          own = make<IterVar>(std::move(axis));
+          own = make(std::move(axis));
         }
         update_regions(block, undone.buffer, undone.whole, old.span());
-        return make<Block>(std::move(block), old.span());
+        return make(std::move(block), old.span());
       });
 }
 
@@ -597,9 +583,7 @@ Result<Plan> plan(const State& state, const RollingBuffer& rolling) {
   }
   if (!roll.ok()) return std::move(roll.error());
   Plan plan = give_loops(block.func, rolled(*roll, block.tree->block_ref(0)), {});
-  RollingBuffer recorded = rolling;
-  recorded.write_buffer_index = roll->position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(rolling, &RollingBuffer::write_buffer_index, roll->position);
   return plan;
 }
 

@@ -9,8 +9,6 @@ struct RollingBuffer {
   BufferIndex write_buffer_index = int64_t{0};
   using Members = Fields<&RollingBuffer::block, &RollingBuffer::write_buffer_index>;
   using Returns = None;
-  static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Let a producer keep what the next tile of its consumer reads again, in a buffer that goes round.
 
@@ -22,7 +20,5 @@ Args:
     block: the producer, below the loop over the tiles.
     write_buffer_index: which of its writes: a position, or the buffer's name.)";
 };
-
-Result<Plan> plan(const State& state, const RollingBuffer& instruction);
 
 }  // namespace tilewright::schedule

@@ -11,7 +11,6 @@ struct SampleCategorical {
   using Members = Fields<&SampleCategorical::candidates, &SampleCategorical::probs, &SampleCategorical::decision>;
   using Returns = ExprRV;
   static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kSample;
   static constexpr std::string_view kDoc = R"(Sample one of several integers.
 
 Args:
@@ -23,7 +22,5 @@ Returns:
     The sampled value, to be passed on (to split, annotate). int() reads it, which ties the Python code to this
     sample.)";
 };
-
-Result<Plan> plan(const State& state, const SampleCategorical& instruction);
 
 }  // namespace tilewright::schedule

@@ -10,7 +10,6 @@ struct SampleComputeLocation {
   using Members = Fields<&SampleComputeLocation::block, &SampleComputeLocation::decision>;
   using Returns = LoopRV;
   static constexpr int kRequired = 1;
-  static constexpr Family kFamily = Family::kSample;
   static constexpr std::string_view kDoc = R"(Sample a loop that a block may be computed at.
 
 Args:
@@ -22,7 +21,5 @@ Returns:
     The loop, to be passed to compute_at or reverse_compute_at. It may stand for inlining, or for staying in place:
     these two steps then do so.)";
 };
-
-Result<Plan> plan(const State& state, const SampleComputeLocation& instruction);
 
 }  // namespace tilewright::schedule

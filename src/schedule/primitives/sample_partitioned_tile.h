@@ -14,7 +14,6 @@ struct SamplePartitionedTile {
                          &SamplePartitionedTile::innerpart_factor, &SamplePartitionedTile::decision>;
   using Returns = std::vector<std::optional<ExprRV>>;
   static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kSample;
   static constexpr std::string_view kDoc =
       R"(Sample n factors whose product is the extent of a loop, the inner ones together a multiple of a number.
 
@@ -32,7 +31,5 @@ Returns:
     The factors, outermost first, to be passed to split. Where the extent is not constant, or innerpart_factor does not
     divide it, the first is None (to be inferred) and all others are 1.)";
 };
-
-Result<Plan> plan(const State& state, const SamplePartitionedTile& instruction);
 
 }  // namespace tilewright::schedule

@@ -13,7 +13,6 @@ struct SamplePerfectTile {
                          &SamplePerfectTile::decision>;
   using Returns = std::vector<std::optional<ExprRV>>;
   static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kSample;
   static constexpr std::string_view kDoc =
       R"(Sample n factors whose product is the extent of a loop, uniformly among all such factors.
 
@@ -27,7 +26,5 @@ Returns:
     The factors, outermost first, to be passed to split. Where the extent is not constant, the first is None (to be
     inferred) and all others are 1.)";
 };
-
-Result<Plan> plan(const State& state, const SamplePerfectTile& instruction);
 
 }  // namespace tilewright::schedule

@@ -50,17 +50,16 @@ Result<Plan> plan(const State& state, const SetAxisSeparator& step) {
   auto with = [](const Ref<Buffer>& old, std::vector<int64_t> between) {
     Buffer changed = *old;
     changed.axis_separators = std::move(between);
-    return make<Buffer>(std::move(changed));
+    return make(std::move(changed));
   };
   std::unordered_map<NodeRef, Ref<Buffer>> changed{{buffer, with(buffer, separators)}};
   Ref<Block> root = tree.block_ref(0);
-  visit(root, [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
+  visit(root, [&](const Ref<MatchBufferRegion>& match) {
     if (changed.count(match->source->buffer)) {
       const Ref<Buffer>& view = match->buffer;
       bool same_rank = view->shape.size() == buffer->shape.size();
       changed[view] = with(view, same_rank ? separators : std::vector<int64_t>(separators.size(), 0));
     }
-    walk.descend(match);
   });
   Ref<Block> after = replace_buffers(root, changed).borrow<Block>();
   Plan plan = with_buffer(state, block.func, buffer, changed[buffer], std::move(after));

@@ -10,8 +10,6 @@ struct SetAxisSeparator {
   std::vector<int64_t> axis_separators;
   using Members = Fields<&SetAxisSeparator::block, &SetAxisSeparator::buffer, &SetAxisSeparator::axis_separators>;
   using Returns = None;
-  static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Set the axis separators of a buffer.
 
 The axes between two separators form one dimension of the memory, if the target has memory of several dimensions. Other
@@ -22,7 +20,5 @@ Args:
     buffer: ("read", position), ("write", position), the buffer's name, or the buffer.
     axis_separators: the numbers of axes before which there is a separation, ascending.)";
 };
-
-Result<Plan> plan(const State& state, const SetAxisSeparator& instruction);
 
 }  // namespace tilewright::schedule

@@ -28,7 +28,7 @@ Ref<Var> pointer_to(const std::string& scope, const Ref<Var>& data, std::string 
   const PointerType* type = moved.type_annotation.as<PointerType>();
   moved.name_hint = std::move(name);
   if (type) moved.type_annotation = make<PointerType>({type->element_type, scope});
-  return make<Var>(std::move(moved), data.span());
+  return make(std::move(moved), data.span());
 }
 
 /// The buffer and all views of it in the other memory.

@@ -10,8 +10,6 @@ struct SetScope {
   std::string storage_scope;
   using Members = Fields<&SetScope::block, &SetScope::buffer_index, &SetScope::storage_scope>;
   using Returns = None;
-  static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Move a buffer to another memory scope; it is then named BUFFER_SCOPE.
 
 Args:
@@ -19,7 +17,5 @@ Args:
     buffer_index: which of its writes: a position, or the buffer's name.
     storage_scope: where it lives: "global", "local" (registers on a CPU), "shared", ...)";
 };
-
-Result<Plan> plan(const State& state, const SetScope& instruction);
 
 }  // namespace tilewright::schedule

@@ -33,7 +33,7 @@ Result<Plan> plan(const State& state, const SparseFuse& fuse) {
                     {nest.iteration}, "fuse an axis with its parent");
     }
     inner.fused = true;
-    variables[nest.at[i]] = make<SpIterVar>(std::move(inner));
+    variables[nest.at[i]] = make(std::move(inner));
   }
   return give_nest(state, nest, std::move(variables));
 }

@@ -8,8 +8,6 @@ struct SparseFuse {
   Star<LoopRV> iters;
   using Members = Fields<&SparseFuse::iters>;
   using Returns = None;
-  static constexpr int kRequired = 1;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr bool kOnIterations = true;
   static constexpr std::string_view kDoc = R"(Run axes of an iteration in one loop over the positions of the last.
 
@@ -18,7 +16,5 @@ SparseTIR, arXiv 2207.04606, section 3.2.2.
 Args:
     *iters: variables that follow one another, each below the one before.)";
 };
-
-Result<Plan> plan(const State& state, const SparseFuse& instruction);
 
 }  // namespace tilewright::schedule

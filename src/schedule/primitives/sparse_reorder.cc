@@ -50,14 +50,11 @@ Ref<Buffer> ordered_buffer(const SparseIteration& iteration) {
   visit(iteration.body, [&](const Ref<BufferStore>& store) {
     bool one_element = true;
     size_t accesses = 0;
-    auto look = [&](const Ref<Buffer>& buffer, const Indices& indices) {
-      if (buffer->data != store->buffer->data) return;
-      ++accesses;
-      one_element &= buffer == store->buffer && same_exprs(indices, store->indices);
-    };
-    visit(
-        iteration.body, [&](const Ref<BufferLoad>& load) { look(load->buffer, load->indices); },
-        [&](const Ref<BufferStore>& other) { look(other->buffer, other->indices); });
+    visit(iteration.body, on<BufferLoad, BufferStore>([&](const auto& access) {
+            if (access->buffer->data != store->buffer->data) return;
+            ++accesses;
+            one_element &= access->buffer == store->buffer && same_exprs(access->indices, store->indices);
+          }));
     const bool is_apart = all_of(iteration.iter_vars, [&](const Ref<SpIterVar>& iter) {
       return is_contained(store->indices, Expr(iter->var)) && (iter->axis->sorted || !iter->axis->is_sparse());
     });

@@ -68,9 +68,8 @@ bool can_prove(const Expr& condition, arith::Analyzer& analyzer) {
 std::optional<Expr> scalable_factor(const NodeRef& node, DataType dtype, arith::Analyzer& analyzer) {
   if (node.sort() != Sort::kExpr) return std::nullopt;
   Expr given(node);
-  bool free = !given.dtype().is_int() || !given.dtype().is_scalar();
-  visit(given, [&](const Ref<Var>&) { free = true; }, [&](const Ref<BufferLoad>&) { free = true; });
-  if (free || !uses_vscale(given)) return std::nullopt;
+  if (!given.dtype().is_int() || !given.dtype().is_scalar() || has_node<Var, BufferLoad>(given)) return std::nullopt;
+  if (!uses_vscale(given)) return std::nullopt;
   Expr factor = analyzer.simplify(cast(dtype, given));
   if (!can_prove(ge(factor, constant(dtype, 1)), analyzer)) return std::nullopt;
   return factor;

@@ -12,7 +12,6 @@ struct Split {
   using Members = Fields<&Split::loop, &Split::factors, &Split::preserve_unit_iters, &Split::disable_predication>;
   using Returns = std::vector<LoopRV>;
   static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Split a loop into a nest, in the same order of iterations.
 
 Where the product of the factors exceeds the extent, the blocks inside get a condition (T.where) that skips the
@@ -28,7 +27,5 @@ Args:
 Returns:
     The new loops, outermost first.)";
 };
-
-Result<Plan> plan(const State& state, const Split& instruction);
 
 }  // namespace tilewright::schedule

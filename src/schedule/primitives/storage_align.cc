@@ -76,7 +76,7 @@ Result<Plan> plan(const State& state, const StorageAlign& align) {
   } else {
     entries.items.push_back(entry);
   }
-  annotations.set(kKey, make<List>(std::move(entries)));
+  annotations.set(kKey, make(std::move(entries)));
   return give_loops(block.func, with_annotations(block, std::move(annotations)), {});
 }
 

@@ -13,8 +13,6 @@ struct StorageAlign {
   using Members = Fields<&StorageAlign::block, &StorageAlign::buffer_index, &StorageAlign::axis, &StorageAlign::factor,
                          &StorageAlign::offset>;
   using Returns = None;
-  static constexpr int kRequired = 5;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Pad a buffer in memory, so that its parts do not fall on the same lines.
 
 The stride of the axis, in elements, becomes the next number that is `offset` modulo `factor`. With an offset, rows of a
@@ -28,7 +26,5 @@ Args:
     factor: what the stride is counted in.
     offset: what is left of it.)";
 };
-
-Result<Plan> plan(const State& state, const StorageAlign& instruction);
 
 }  // namespace tilewright::schedule

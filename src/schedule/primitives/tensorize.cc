@@ -51,7 +51,7 @@ class Replacement {
  public:
   Replacement(const Tree& tree, int at, const TensorIntrin& intrin)
       : tree_(tree), at_(at), intrin_(intrin), desc_(intrin.desc), impl_(renew_defs(intrin.impl)) {
-    analysis::bind_above(analyzer_, tree, at);
+    analyzer_ = analysis::analyzer_above(tree, at);
     if (const BlockRealize* realize = tree.realize_at(at)) analysis::assume_all(in_axes(*realize), analyzer_);
   }
 
@@ -297,7 +297,7 @@ class Replacement {
       result.region[d + leading] =
           range(analyzer_.simplify(start->min + cast(dtype, part.region[d]->min)), cast(dtype, part.region[d]->extent));
     }
-    return make<BufferRegion>(std::move(result));
+    return make(std::move(result));
   }
 
   const Tree& tree_;
@@ -334,9 +334,9 @@ Result<Plan> plan(const State& state, const Tensorize& tensorize) {
   const Tree& tree = Tree::of(root);
   TW_TRY(block, Replacement(tree, at, *intrin).run());
   BlockRealize realize = *tree.realize_at(at);
-  realize.block = make<Block>(std::move(block), tree.block_ref(at).span());
+  realize.block = make(std::move(block), tree.block_ref(at).span());
   TreeEdit edit(tree);
-  edit.replace(at, make<BlockRealize>(std::move(realize), tree.stmt(at).span()));
+  edit.replace(at, make(std::move(realize), tree.stmt(at).span()));
   return give_loops(place.func, edit.finish(), {});
 }
 

@@ -11,7 +11,6 @@ struct Tensorize {
   using Members = Fields<&Tensorize::block_or_loop, &Tensorize::tensor_intrin, &Tensorize::preserve_unit_iters>;
   using Returns = None;
   static constexpr int kRequired = 2;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Let a block be computed by a tensor intrinsic.
 
 Args:
@@ -19,7 +18,5 @@ Args:
     tensor_intrin: the name under which the intrinsic is registered, see tilewright.TensorIntrin.
     preserve_unit_iters: as for blockize.)";
 };
-
-Result<Plan> plan(const State& state, const Tensorize& instruction);
 
 }  // namespace tilewright::schedule

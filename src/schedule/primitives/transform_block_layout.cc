@@ -123,7 +123,7 @@ Ref<Block> with_short_indices(const Ref<Block>& block, arith::Analyzer& analyzer
         for (Ref<Range>& each : region.region) {
           if (!each->min.is<Var>()) each = range(analyzer.simplify(each->min), each->extent);
         }
-        return make<BufferRegion>(std::move(region), old.span());
+        return make(std::move(region), old.span());
       });
 }
 
@@ -148,7 +148,7 @@ Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
     return refuse("transform_block_layout/P3", "the new indices would take values that stand for none of the old ones",
                   block, "divide evenly");
   }
-  analysis::bind_above(analyzer, tree, tree[loops.front()].parent);
+  analyzer = analysis::analyzer_above(tree, tree[loops.front()].parent);
   if (may_fail_outside(inverted->shape, tree, loops, analyzer)) {
     return refuse("transform_block_layout/P3",
                   "the extents of the new loops may divide by zero, where those of the old ones do not run", block,
@@ -186,12 +186,12 @@ Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
   }
   Block changed = *old;
   changed.iter_vars.clear();
-  Ref<Block> bare = with_short_indices(substitute(make<Block>(std::move(changed), old.span()), replaced), analyzer);
+  Ref<Block> bare = with_short_indices(substitute(make(std::move(changed), old.span()), replaced), analyzer);
   changed = *bare;
   changed.iter_vars = std::move(axes);
   changed.id = old->id;
-  realize.block = make<Block>(std::move(changed), old.span());
-  Stmt nest = make<BlockRealize>(std::move(realize), tree.stmt(block.at).span());
+  realize.block = make(std::move(changed), old.span());
+  Stmt nest = make(std::move(realize), tree.stmt(block.at).span());
   for (size_t n = loop_vars.size(); n-- > 0;) nest = loop(loop_vars[n], inverted->shape[n], std::move(nest));
   TreeEdit edit(tree);
   edit.replace(loops.front(), std::move(nest));

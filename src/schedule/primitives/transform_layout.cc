@@ -51,7 +51,7 @@ struct Layout {
       if (!may_be_larger) return {};
       moved.region = whole_region(after->shape);
     }
-    return make<BufferRegion>(std::move(moved));
+    return make(std::move(moved));
   }
 };
 
@@ -66,26 +66,13 @@ bool is_identity(const IndexMap& map) {
 /// The dimensions of the buffer in which data select an element somewhere in the block.
 std::vector<bool> selected_by_data(const Block& block, const Ref<Buffer>& buffer) {
   std::vector<bool> selected(buffer->shape.size());
-  auto look = [&](const auto& access) {
+  auto look = on<BufferLoad, BufferStore>([&](const auto& access) {
     for (size_t d = 0; access->buffer == buffer && d < selected.size(); ++d) {
       selected[d] = selected[d] || effect_of(access->indices[d]) != Effect::kPure;
     }
-  };
-  auto each = [&](const Stmt& part) {
-    if (!part.defined()) return;
-    visit(
-        part,
-        [&](const Ref<BufferLoad>& load, Visitor& walk) {
-          look(load);
-          walk.descend(load);
-        },
-        [&](const Ref<BufferStore>& store, Visitor& walk) {
-          look(store);
-          walk.descend(store);
-        });
-  };
-  each(block.init);
-  each(block.body);
+  });
+  visit(block.init, look);
+  visit(block.body, look);
   return selected;
 }
 
@@ -138,14 +125,14 @@ Rewritten rewrite_accesses(const Ref<Block>& root, const Layout& layout) {
             is_whole = false;
           }
           if (!is_whole && !may_be_larger) result.no_box = old_region;
-          old_region = is_whole ? image : make<BufferRegion>(std::move(whole));
+          old_region = is_whole ? image : make(std::move(whole));
         };
         for (auto& read : moved.reads) box(read, true);
         for (auto& write : moved.writes) box(write, false);
         for (auto& own : moved.alloc_buffers) {
           if (own == layout.before) own = layout.after;
         }
-        return make<Block>(std::move(moved), old.span());
+        return make(std::move(moved), old.span());
       });
   return result;
 }
@@ -162,35 +149,28 @@ NodeRef other_use(const Ref<Block>& root, const Ref<Buffer>& buffer) {
   NodeRef user;
   visit(
       root,
-      [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
+      [&](const Ref<MatchBufferRegion>& match) {
         if (match->source->buffer == buffer && !match->buffer->shape.empty()) user = match;
-        walk.descend(match);
       },
-      [&](const Ref<Prefetch>& prefetch, Visitor& walk) {
+      [&](const Ref<Prefetch>& prefetch) {
         if (prefetch->region->buffer == buffer) user = prefetch;
-        walk.descend(prefetch);
       },
-      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      [&](const Ref<BufferLoad>& load) {
         if (load->buffer == buffer && !is_plain(*load)) user = load;
-        walk.descend(load);
       },
-      [&](const Ref<BufferStore>& store, Visitor& walk) {
+      [&](const Ref<BufferStore>& store) {
         if (store->buffer == buffer && !is_plain(*store)) user = store;
-        walk.descend(store);
       },
-      [&](const Ref<Call>& call, Visitor& walk) {
+      [&](const Ref<Call>& call) {
         for (const auto& arg : call->args) {
           if (arg == buffer->data) user = call;
         }
-        walk.descend(call);
       },
-      [&](const Ref<LetStmt>& let, Visitor& walk) {
+      [&](const Ref<LetStmt>& let) {
         if (let->value == buffer->data) user = let;
-        walk.descend(let);
       },
-      [&](const Ref<DeclBuffer>& decl, Visitor& walk) {
+      [&](const Ref<DeclBuffer>& decl) {
         if (decl->buffer->data == buffer->data) user = decl;
-        walk.descend(decl);
       });
   if (!user.defined() && takes_address(root, buffer)) user = root;
   return user;
@@ -233,25 +213,17 @@ Result<Ref<IndexMap>> pad_map(const PadValue& pad, const Layout& layout, const N
   const Expr& value = map.final_indices.front();
   if (value.dtype() != type) return wrong(value.dtype().str());
   Ref<Buffer> other;
-  bool calls = false;
-  visit(
-      value,
-      [&](const Ref<BufferLoad>& read, Visitor& walk) {
-        if (read->buffer != layout.before) other = read->buffer;
-        walk.descend(read);
-      },
-      [&](const Ref<Call>& c, Visitor& walk) {
-        calls = true;
-        walk.descend(c);
-      });
+  visit(value, [&](const Ref<BufferLoad>& read) {
+    if (read->buffer != layout.before) other = read->buffer;
+  });
   if (other.defined()) {
     return refuse("transform_layout/P6", "the pad value loads from '" + other->name + "'", {block},
                   "it may load elements of '" + layout.before->name + "' only");
   }
-  if (calls)
+  if (has_node<Call>(value))
     return refuse("transform_layout/P6", "the pad value calls a function", {block},
                   "pad with a constant, or with an expression of the indices and of the buffer itself");
-  return make<IndexMap>(std::move(map));
+  return make(std::move(map));
 }
 
 /// Returns the padding value as traces store it: a constant as a number, another expression as a function.
@@ -286,10 +258,9 @@ Ref<Var> unknown_size(const PrimFunc& func, const Ref<Buffer>& before, const Buf
 bool is_called(const Module& module, const std::string& name) {
   bool called = false;
   for (const auto& [caller, func] : module.functions) {
-    visit(func, [&](const Ref<Call>& call, Visitor& walk) {
+    visit(func, [&](const Ref<Call>& call) {
       const GlobalVar* callee = call->op.as<GlobalVar>();
       called |= callee && callee->name_hint == name;
-      walk.descend(call);
     });
   }
   return called;
@@ -309,7 +280,7 @@ Ref<IndexMap> with_values(const State& state, const TransformLayout& transform) 
   }
   chosen.initial_indices.resize(num_indices);
   for (Expr& index : chosen.final_indices) index = substitute(index, numbers);
-  return make<IndexMap>(std::move(chosen));
+  return make(std::move(chosen));
 }
 
 }  // namespace
@@ -371,7 +342,7 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
   }
   DataType index_type =
       inverted->inverse->final_indices.empty() ? DataType::int_(32) : inverted->inverse->final_indices[0].dtype();
-  Layout layout{buffer, make<Buffer>(std::move(moved)), arith::with_index_type(given, index_type)};
+  Layout layout{buffer, make(std::move(moved)), arith::with_index_type(given, index_type)};
   TW_TRY(pad_value, pad_map(transform.pad_value, layout, block.node()));
   if (pad_value.defined()) recorded.pad_value = recorded_pad(transform.pad_value, pad_value);
   TreeEdit edit(tree);

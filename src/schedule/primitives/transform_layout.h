@@ -17,7 +17,6 @@ struct TransformLayout {
   using Returns = None;
   static constexpr int kRequired = 3;
   static constexpr std::string_view kAmongInputs = "index_map";
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Store the elements of a buffer in another order.
 
 Every access of the buffer follows; loops and blocks stay as they are. A buffer that is a parameter of the function
@@ -40,7 +39,5 @@ Args:
         remainder, without a value for them.
     values: sampled integers; the last parameters of index_map stand for them, as in lambda i, j, f: (j // f, i, j % f).)";
 };
-
-Result<Plan> plan(const State& state, const TransformLayout& instruction);
 
 }  // namespace tilewright::schedule

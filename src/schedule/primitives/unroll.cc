@@ -25,7 +25,7 @@ Result<Plan> plan(const State& state, const Unroll& unroll) {
   loop.kind = ForKind::kUnrolled;
   loop.thread_binding = {};
   TreeEdit edit(*place.tree);
-  edit.replace(place.at, make<For>(std::move(loop), place.node().span()));
+  edit.replace(place.at, make(std::move(loop), place.node().span()));
   Plan plan = give_loops(place.func, edit.finish(), {});
   if (auto axis = analysis::thread_axis(place.loop()); axis && axis->in_team()) {
     const Tree& after = Tree::of(plan.root);

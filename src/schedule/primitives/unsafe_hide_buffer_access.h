@@ -11,9 +11,7 @@ struct UnsafeHideBufferAccess {
   using Members = Fields<&UnsafeHideBufferAccess::block, &UnsafeHideBufferAccess::buf_type,
                          &UnsafeHideBufferAccess::buf_index_array>;
   using Returns = None;
-  static constexpr int kRequired = 3;
   static constexpr std::string_view kAmongInputs = "buf_type buf_index_array";
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Remove regions from the declared accesses of a block.
 
 Unsafe: the block still touches them. Steps that follow decide by what the block does where that is known; a program
@@ -24,7 +22,5 @@ Args:
     buf_type: "read" or "write".
     buf_index_array: the positions among its reads or writes.)";
 };
-
-Result<Plan> plan(const State& state, const UnsafeHideBufferAccess& instruction);
 
 }  // namespace tilewright::schedule

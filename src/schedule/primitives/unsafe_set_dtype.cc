@@ -31,9 +31,9 @@ Ref<Buffer> with_type(const Ref<Buffer>& old, DataType type) {
   const PointerType* pointer = data.type_annotation.as<PointerType>();
   data.type_annotation =
       make<PointerType>({make<PrimType>({type}), pointer ? pointer->storage_scope : std::string("global")});
-  changed.data = make<Var>(std::move(data), old->data.span());
+  changed.data = make(std::move(data), old->data.span());
   changed.dtype = type;
-  return make<Buffer>(std::move(changed));
+  return make(std::move(changed));
 }
 
 DataType lanes_as(DataType type, DataType like) {
@@ -77,23 +77,20 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
   NodeRef other;
   visit(
       root,
-      [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
+      [&](const Ref<MatchBufferRegion>& match) {
         if (changed.count(match->source->buffer)) changed[match->buffer] = with_type(match->buffer, *type);
-        walk.descend(match);
       },
-      [&](const Ref<Call>& call, Visitor& walk) {
+      [&](const Ref<Call>& call) {
         for (const NodeRef& arg : call->args) {
           for (const auto& [old, with] : changed) {
             if (arg == old.as<Buffer>()->data) other = call;
           }
         }
-        walk.descend(call);
       },
-      [&](const Ref<DeclBuffer>& decl, Visitor& walk) {
+      [&](const Ref<DeclBuffer>& decl) {
         for (const auto& [old, with] : changed) {
           if (decl->buffer->data == old.as<Buffer>()->data) other = decl;
         }
-        walk.descend(decl);
       });
   if (other.defined()) {
     return refuse("unsafe_set_dtype/P3", "the pointer of '" + buffer->name + "' is used here", {other, block.node()},
@@ -103,7 +100,7 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
   auto load_of = [&](const BufferLoad& old, const Ref<Buffer>& with, SpanId span, Rewriter& walk) -> Expr {
     BufferLoad changed_load{with, {}, walk(old.predicate)};
     for (const Expr& index : old.indices) changed_load.indices.push_back(walk(index));
-    return make<BufferLoad>(std::move(changed_load), span);
+    return make(std::move(changed_load), span);
   };
   Ref<Block> after = rewrite(
       root,
@@ -128,7 +125,7 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
         BufferStore changed_store{
             *with, cast(lanes_as(*type, old->value.dtype()), walk(old->value)), {}, walk(old->predicate)};
         for (const Expr& index : old->indices) changed_store.indices.push_back(walk(index));
-        return make<BufferStore>(std::move(changed_store), old.span());
+        return make(std::move(changed_store), old.span());
       });
   Plan plan = give_loops(block.func, std::move(after), {});
   if (!holds_all(*type, buffer->dtype)) {

@@ -10,8 +10,6 @@ struct UnsafeSetDType {
   std::string dtype;
   using Members = Fields<&UnsafeSetDType::block, &UnsafeSetDType::buffer_index, &UnsafeSetDType::dtype>;
   using Returns = None;
-  static constexpr int kRequired = 3;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Store the elements of a buffer in another type.
 
 Unsafe: what is stored is converted, and back where it is loaded, so the program computes something else wherever the
@@ -22,7 +20,5 @@ Args:
     buffer_index: the position among the block's writes, of a buffer that a block allocates.
     dtype: the new type of an element.)";
 };
-
-Result<Plan> plan(const State& state, const UnsafeSetDType& instruction);
 
 }  // namespace tilewright::schedule

@@ -8,8 +8,6 @@ struct Vectorize {
   LoopRV loop;
   using Members = Fields<&Vectorize::loop>;
   using Returns = None;
-  static constexpr int kRequired = 1;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Let the iterations of a loop run as the lanes of vector instructions.
 
 A loop that goes through the values of a sum, product, minimum, maximum, conjunction or disjunction gives each lane a
@@ -18,7 +16,5 @@ partial result; these are put together at the end. Sums and products of floats a
 Args:
     loop: a loop whose iterations are independent of one another, or the steps of such a reduction.)";
 };
-
-Result<Plan> plan(const State& state, const Vectorize& instruction);
 
 }  // namespace tilewright::schedule

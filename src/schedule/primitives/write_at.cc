@@ -31,9 +31,7 @@ Result<Plan> plan(const State& state, const WriteAt& copy) {
   TW_TRY(position, buffer_position(copy.write_buffer_index, regions, at.block, "write", "write_at/P1"));
   AtCodes codes{"write_at/P1", "write_at/P2", "write_at/P3", "write_at/P4", "write_at/P4"};
   TW_TRY(plan, copy_at(state, at, regions[position]->buffer, copy.storage_scope, false, codes));
-  WriteAt recorded = copy;
-  recorded.write_buffer_index = position;
-  plan.recorded = std::move(recorded);
+  plan.recorded = recorded_with(copy, &WriteAt::write_buffer_index, position);
   return plan;
 }
 

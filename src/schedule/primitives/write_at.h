@@ -11,8 +11,6 @@ struct WriteAt {
   std::string storage_scope;
   using Members = Fields<&WriteAt::loop, &WriteAt::block, &WriteAt::write_buffer_index, &WriteAt::storage_scope>;
   using Returns = BlockRV;
-  static constexpr int kRequired = 4;
-  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Let the blocks below a loop write a new buffer, and copy that back in each iteration after they have.
 
@@ -28,7 +26,5 @@ Args:
 Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";
 };
-
-Result<Plan> plan(const State& state, const WriteAt& instruction);
 
 }  // namespace tilewright::schedule

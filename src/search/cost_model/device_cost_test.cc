@@ -13,7 +13,7 @@ Stmt bound(const Ref<Var>& v, int64_t extent, const char* axis, Stmt body) {
   For loop{v, i32(0), i32(extent), ForKind::kThreadBinding, {}, {}, std::move(body)};
   loop.thread_binding =
       make<IterVar>({.dom = {}, .var = var(axis, v.dtype()), .iter_type = IterType::kThreadIndex, .thread_tag = axis});
-  return make<For>(std::move(loop));
+  return make(std::move(loop));
 }
 
 /// B[i, j] = A[i, j] + 1 with `blocks` of `threads`; the threads go along rows, or down columns.

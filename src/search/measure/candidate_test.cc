@@ -37,7 +37,7 @@ Ref<PrimFunc> matmul(const Mistake& mistake = {}) {
   func.ret_type = make<TupleType>({});
   func.attrs.set("global_symbol", string_imm("matmul"));
   func.body = loop(i, i32(kM - mistake.rows), loop(j, i32(kN), point));
-  return make<PrimFunc>(std::move(func));
+  return make(std::move(func));
 }
 
 class CandidateTest : public PipelineTest {

@@ -8,9 +8,9 @@
 namespace tilewright::search {
 
 Result<std::vector<Ref<PrimFunc>>> compacted_functions(const Ref<Module>& module) {
-  static constexpr lower::FunctionPass kPasses[] = {lower::lower_prefetches, lower::plan_allocations,
-                                                    lower::lower_init_blocks, lower::inline_block_axes,
-                                                    lower::compact_buffers};
+  static constexpr lower::FunctionPass* kPasses[] = {lower::lower_prefetches, lower::plan_allocations,
+                                                     lower::lower_init_blocks, lower::inline_block_axes,
+                                                     lower::compact_buffers};
   Target target = Target::interpreter();  // all these are the same for all targets
   lower::PassContext context{target, {}, false, false, false, {}, {}, {}};
   std::vector<Ref<PrimFunc>> result;
@@ -19,7 +19,7 @@ Result<std::vector<Ref<PrimFunc>>> compacted_functions(const Ref<Module>& module
     if (!func.is<PrimFunc>()) continue;
     context.function = name;
     Ref<PrimFunc> current = func.borrow<PrimFunc>();
-    for (lower::FunctionPass pass : kPasses) {
+    for (lower::FunctionPass* pass : kPasses) {
       TW_TRY(after, pass(current, context));
       current = after;
     }

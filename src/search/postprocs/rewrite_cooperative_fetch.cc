@@ -31,8 +31,7 @@ int64_t widest_value(const Block& block) {
   int64_t bytes = 1;
   visit(
       block.body, [&](const Ref<BufferStore>& s) { bytes = std::max<int64_t>(bytes, s->value.dtype().bytes()); },
-      [&](const Ref<BufferLoad>& load) { bytes = std::max<int64_t>(bytes, Expr(load).dtype().bytes()); },
-      [&](const Ref<Cast>& cast) { bytes = std::max<int64_t>(bytes, Expr(cast).dtype().bytes()); },
+      on<BufferLoad, Cast>([&](const auto& node) { bytes = std::max<int64_t>(bytes, Expr(node).dtype().bytes()); }),
       [&](const Ref<Call>& call) {
         const Op* op = call->op.as<Op>();  // these multiply in 64 bits
         if (op && op->name.starts_with("tir.q_multiply_shift")) bytes = std::max<int64_t>(bytes, 8);

@@ -108,7 +108,7 @@ Ref<IndexMap> map_by(const std::vector<Digit>& digits, const Buffer& buffer) {
     map.final_indices.push_back(analyzer.simplify(floormod(above, number(digit.extent))));
   }
   if (digits.empty()) map.final_indices.push_back(zero(offset.dtype()));
-  return make<IndexMap>(std::move(map));
+  return make(std::move(map));
 }
 
 struct Reader {

@@ -98,14 +98,7 @@ class KernelCheck {
           if (!launch) return v.descend(attr);
           inside(launch->axis, launch->tag, launch->extent, [&] { v.descend(attr); });
         },
-        [&](const Ref<Block>& block, Visitor& v) {
-          allocate(*block);
-          v.descend(block);
-        },
-        [&](const Ref<Allocate>& allocation, Visitor& v) {
-          allocate(*allocation);
-          v.descend(allocation);
-        },
+        on<Block, Allocate>([&](const auto& node) { allocate(*node); }),
         [&](const Ref<BufferStore>& store, Visitor& v) {
           check_vector(store, store->value.dtype());
           v.descend(store);

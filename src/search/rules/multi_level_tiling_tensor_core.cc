@@ -100,7 +100,7 @@ class BufferLayouts {
       if (axis == mapping_.desc_axes.end()) return std::nullopt;
       map.final_indices.push_back(final[mapping_.num_batches + static_cast<size_t>(axis - mapping_.desc_axes.begin())]);
     }
-    return make<IndexMap>(std::move(map));
+    return make(std::move(map));
   }
 
  private:
@@ -321,7 +321,7 @@ Result<bool> MultiLevelTilingTensorCore::pack_result(TilingState& state, const P
                             floormod(rows, product.fragment_rows), floormod(columns, product.fragment_columns)}) {
     map.final_indices.push_back(index);
   }
-  transform.index_map.map = make<IndexMap>(std::move(map));
+  transform.index_map.map = make(std::move(map));
   TW_RETURN_IF_ERROR(state.schedule.apply(transform));
   return true;
 }
