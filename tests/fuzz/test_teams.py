@@ -75,3 +75,10 @@ def test_threads_do_what_their_statements_do_one_after_another(part: int) -> Non
         examine(number, counts)
     assert counts["kernels"] > COUNT / 2 and counts["on a device"] > 0, counts
     assert all(counts[mark] for mark in MARKS), counts
+
+
+def test_a_branch_that_all_threads_of_a_block_take_may_have_barriers() -> None:
+    """PoCL 3.1 loses track of shared memory behind such a branch, unless it ends with a barrier."""
+    counts = Counter[str]()
+    examine(888, counts)
+    assert counts["on a device"] == 1

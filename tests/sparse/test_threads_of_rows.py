@@ -95,3 +95,46 @@ def check_sddmm(sch: tw.Schedule, target: str) -> None:
         out = np.full(a.nnz, np.nan)
         kernel(out, x, y, a.indptr, a.indices, M, N, K, a.nnz)
         np.testing.assert_array_equal(out, want)
+
+
+SOFTMAX = """
+def f(a: T.handle, b: T.handle, top: T.handle, total: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32,
+      nnz: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+    A = T.sp.match_buffer(a, (I, J), "float64")
+    B = T.sp.match_buffer(b, (I, J), "float64")
+    M = T.sp.match_buffer(top, (I,), "float64")
+    S = T.sp.match_buffer(total, (I,), "float64")
+    with T.sp.iteration([I], "S", "softmax") as [i]:
+        with T.sp.iteration([J], "R", "max") as [j]:
+            with T.init():
+                M[i] = T.float64(-100)
+            M[i] = T.max(M[i], A[i, j])
+        S[i] = T.float64(0)
+        with T.sp.iteration([J], "R", "sum") as [j]:
+            S[i] = S[i] + T.exp(A[i, j] - M[i])
+        with T.sp.iteration([J], "S", "quotient") as [j]:
+            B[i, j] = T.exp(A[i, j] - M[i]) / S[i]
+"""
+
+
+@pytest.mark.parametrize("target", ["opencl", "interpreter"])
+@pytest.mark.parametrize(("rows", "threads"), [(1, 8), (2, 5), (7, 33)])
+def test_a_block_of_threads_reduces_several_rows(target: str, rows: int, threads: int) -> None:
+    """All threads of a block are in the same row, or behind the last one, so that they may wait there."""
+    sch = tw.Schedule(function(SOFTMAX))
+    sch.lower_sparse_iter()
+    block, _ = sch.split(sch.get_loops("softmax0")[0], [None, rows])
+    sch.bind(block, "blockIdx.x")
+    for name in ("max0", "sum0"):
+        _, thread = sch.split(sch.get_loops(name)[-1], [None, threads])
+        sch.bind(thread, "threadIdx.x")
+    sch.split(sch.get_loops("quotient0")[-1], [None, threads])
+    kernel = tw.compile(sch, target=target)
+    for what in ("random", "empty", "dense rows"):
+        a = matrix_of(what)
+        want = [np.exp(row.data - row.data.max()) for row in a if row.nnz]
+        b, top, total = np.zeros(a.nnz), np.zeros(M), np.zeros(M)
+        kernel(a.data, b, top, total, a.indptr, a.indices, M, N, a.nnz)
+        np.testing.assert_allclose(b, np.concatenate([[], *(row / row.sum() for row in want)]), rtol=1e-12)

@@ -536,7 +536,7 @@ class KernelWriter {
 
   // ---- statements
 
-  void braces(const std::string& head, const Stmt& body) {
+  void braces(const std::string& head, const Stmt& body, bool is_branch = false) {
     line(head + " {");
     ++depth_;
     emit(body);
@@ -545,6 +545,10 @@ class KernelWriter {
   }
 
   void emit(const Stmt& s) {
+    if (is_branch && dialect_.ends_branches_with_barriers() &&
+        any_node(body, [](const Ref<Call>& call) { return intrinsic_of(*call) == Intrinsic::k_tvm_storage_sync; })) {
+      line(dialect_.barrier(exchanges_global_));
+    }
     if (error_) return;
     switch (s.kind()) {
       case Kind::kSeqStmt:
@@ -556,8 +560,8 @@ class KernelWriter {
         return braces(fmt::format("while ({})", strip(expr(s.as<While>()->condition))), s.as<While>()->body);
       case Kind::kIfThenElse: {
         const IfThenElse& branch = *s.as<IfThenElse>();
-        braces(fmt::format("if ({})", strip(expr(branch.condition))), branch.then_case);
-        if (branch.else_case.defined()) braces("else", branch.else_case);
+        braces(fmt::format("if ({})", strip(expr(branch.condition))), branch.then_case, true);
+        if (branch.else_case.defined()) braces("else", branch.else_case, true);
         return;
       }
       case Kind::kBufferStore: {

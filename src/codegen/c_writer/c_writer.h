@@ -54,6 +54,8 @@ class Dialect {
   virtual std::string thread_index(const std::string& tag) const = 0;
   /// A statement; `of_global`: what threads exchange is in main memory, too.
   virtual std::string barrier(bool of_global) const = 0;
+  /// Whether a branch with a barrier ends with one: all threads of a block take the same branch.
+  virtual bool ends_branches_with_barriers() const { return false; }
   /// The maximum bytes of statically declared shared arrays; larger arrays are dynamic, with the size given at launch.
   virtual int64_t most_static_shared_bytes() const = 0;
   /// Declarations of static and dynamic shared arrays at the beginning of a kernel.
