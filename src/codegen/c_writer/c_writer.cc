@@ -139,12 +139,12 @@ class KernelWriter {
   }
 
   void check_type(DataType type) {
-    if (type.is_vector() || (is_narrow(type) && type.bits != 16) || (type.is_float() && type.bits > 64) ||
+    if (type.is_vector() || (is_narrow(type) && type.bits < 8) || (type.is_float() && type.bits > 64) ||
         (type.is_integral() && type.bits > 64)) {
       if (!error_) {
         error_ = script_error("codegen/not-on-device",
                               fmt::format("there is no code for values of {} in {}", type.str(), dialect_.name()),
-                              "use float16, bfloat16 or a wider type in kernels");
+                              "use a type of 8 bits or more in kernels");
       }
     }
   }
@@ -356,7 +356,8 @@ class KernelWriter {
                              : fmt::format("(({}){})", type(to), v);
     }
     if (is_narrow(to)) {
-      if (from.is_float() && from.bits == 64) v = fmt::format("{}({})", functions_.round_to_odd(), v);
+      const bool is_rounded = from.is_float() ? from.bits == 64 : from.bits >= 32;
+      if (is_rounded) v = fmt::format("{}({})", functions_.round_to_odd(from), v);
       return fmt::format("{}((float){})", functions_.round(to), v);
     }
     return fmt::format("(({}){})", type(to), v);

@@ -15,13 +15,29 @@ std::string Functions::all_text() const { return fmt::format("{}", fmt::join(tex
 
 namespace {
 
-/// "i32", "u8", "f32", "bf16"
+bool is_float8(DataType type) { return type.is_float() && type.bits == 8; }
+
+/// "i32", "u8", "f32", "bf16", "e4m3"
 std::string letter(DataType type) {
   const char* code = type.code == TypeCode::kBFloat ? "bf" : type.is_float() ? "f" : type.is_uint() ? "u" : "i";
   return code + std::to_string(static_cast<int>(type.bits));
+  if (is_float8(type)) return type.code == TypeCode::kFloat8E4M3FN ? "e4m3" : "e5m2";
 }
 
 DataType computed_in(DataType type) { return is_narrow(type) ? DataType::float_(32) : type; }
+
+/// A format of 8 bits, and the bits of its magnitudes.
+struct Float8 {
+  int mantissa_bits, bias;
+  uint32_t largest, infinity, nan;
+
+  static Float8 of(DataType type) {
+    // float8_e4m3fn has no infinity: numbers beyond the largest one are NaN.
+    if (type.code == TypeCode::kFloat8E4M3FN) return {3, 7, 0x7E, 0x7F, 0x7F};
+    return {2, 15, 0x7B, 0x7C, 0x7E};
+  }
+  int smallest_exponent() const { return 1 - bias; }
+};
 
 }  // namespace
 
@@ -112,6 +128,20 @@ std::string Functions::load(DataType type) {
   std::string body = dialect_.load_half();
   if (type.code == TypeCode::kBFloat) {
     body = fmt::format("  return {};\n", dialect_.reinterpret(u, f, fmt::format("({})bits << 16", dialect_.type(u))));
+  if (is_float8(type)) {
+    const Float8 format = Float8::of(type);
+    body = fmt::format(
+        "  {0} magnitude = bits & 0x7F;\n"
+        "  float x = {1};\n"
+        "  if (magnitude < {2}) x = (float)magnitude * 0x1p{3}f;\n"
+        "  if (magnitude > {4}) x = magnitude == {5} ? {6} : {7};\n"
+        "  return bits & 0x80 ? -x : x;\n",
+        dialect_.type(u),
+        dialect_.reinterpret(
+            u, f, fmt::format("(magnitude << {}) + {}u", 23 - format.mantissa_bits, (127 - format.bias) << 23)),
+        1 << format.mantissa_bits, format.smallest_exponent() - format.mantissa_bits, format.largest,
+        format.infinity == format.nan ? 0 : format.infinity, dialect_.infinity(f), dialect_.nan(f));
+  }
   }
   return add(name, fmt::format("float {}({} bits) {{\n{}}}\n", name, bits, body));
 }
@@ -122,6 +152,21 @@ std::string Functions::store(DataType type) {
   std::string body = dialect_.store_half();
   if (type.code == TypeCode::kBFloat) {
     body = fmt::format(
+  if (is_float8(type)) {
+    const Float8 format = Float8::of(type);
+    const int dropped = 23 - format.mantissa_bits;
+    body = fmt::format(
+        "  {0} bits = {1}, sign = (bits >> 24) & 0x80, magnitude = bits & 0x7FFFFFFF;\n"
+        "  if (x != x) return ({2})(sign | {3});\n"
+        "  if (magnitude < {4}u) return ({2})(sign | ({0})({5}({6}(x) * 0x1p{7}f)));\n"
+        "  {0} rounded = (magnitude + {8} + ((magnitude >> {9}) & 1)) >> {9};\n"
+        "  return ({2})(sign | (rounded > {10} ? {11} : rounded - {12}));\n",
+        dialect_.type(u), dialect_.reinterpret(f, u, "x"), result, format.nan,
+        static_cast<uint32_t>(127 + format.smallest_exponent()) << 23, dialect_.math(Intrinsic::k_nearbyint, f),
+        dialect_.math(Intrinsic::k_fabs, f), format.mantissa_bits - format.smallest_exponent(),
+        (1 << (dropped - 1)) - 1, dropped, format.largest + ((127 - format.bias) << format.mantissa_bits),
+        format.infinity, (127 - format.bias) << format.mantissa_bits);
+  }
         "  {0} bits = {1};\n"
         "  if (x != x) return 0x7FC0;\n"
         "  return ({2})((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);\n",
@@ -130,10 +175,26 @@ std::string Functions::store(DataType type) {
   return add(name, fmt::format("{} {}(float x) {{\n{}}}\n", result, name, body));
 }
 
-std::string Functions::round_to_odd() {
+std::string Functions::round_to_odd(DataType from) {
   const DataType f = DataType::float_(32), u = DataType::uint(32), d = DataType::float_(64);
   return add("tw_round_to_odd",
              fmt::format("float tw_round_to_odd(double x) {{\n"
+  if (from.is_integral()) {
+    const std::string name = "tw_round_to_odd_" + letter(from), t = dialect_.type(from);
+    const std::string magnitude = dialect_.type(DataType::uint(from.bits));
+    return add(
+        name,
+        fmt::format("float {0}({1} x) {{\n"
+                    "  {2} magnitude = {3};\n"
+                    "  int dropped = {4} - (int){5};\n"
+                    "  if (dropped <= 0) return (float)x;\n"
+                    "  {2} kept = magnitude >> dropped;\n"
+                    "  if (kept << dropped != magnitude) kept |= 1;\n"
+                    "  float y = (float)(kept << dropped);\n"
+                    "  return {6};\n}}\n",
+                    name, t, magnitude, from.is_int() ? fmt::format("x < 0 ? 0 - ({0})x : ({0})x", magnitude) : "x",
+                    from.bits - 24, dialect_.clz(from.bits, "magnitude"), from.is_int() ? "x < 0 ? -y : y" : "y"));
+  }
                          "  float y = (float)x;\n"
                          "  if (x != x || (double)y == x || isinf(y)) return y;\n"
                          "  {0} bits = {1};\n"

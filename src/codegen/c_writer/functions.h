@@ -28,8 +28,14 @@ class Functions {
   std::string load(DataType type);
   std::string store(DataType type);
   std::string round(DataType type);
-  /// Round a double to float by round-to-odd, so that rounding the result to 16 bits does not round twice.
-  std::string round_to_odd();
+  /// Round a double, or an integer of 32 or 64 bits, to float by round-to-odd, so that rounding the result to 16 bits
+  /// does not round twice.
+  std::string round_to_odd(DataType from);
+
+  /// The second argument of ldexp, an int, from a value of type `of`: numbers beyond it are beyond every exponent.
+  std::string power_of_two(std::string value, DataType of);
+  /// Four products of bytes of these types, added to a value of type `sum`.
+  std::string byte_products(DataType left, DataType right, DataType sum);
 
   /// An atomic operation on memory of the scope; empty where the dialect has none.
   std::string atomic(Intrinsic intrinsic, DataType type, const std::string& scope);
