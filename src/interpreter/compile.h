@@ -131,6 +131,8 @@ class Compiler {
   int lane_mask(const Expr& base, const Expr& limit, int lanes);
   int vector_part(const Call& call, DataType type, Intrinsic intrinsic);
   int dot_product(const Call& call, DataType type, const ProcessorInstruction& instruction);
+  /// Adds products of elements to sums, `group` of them to each.
+  int sums_of_products(DataType type, int a, int b, int group, const Expr& sums);
   int print(const Call& call);
   void begin_step(const BufferStore& store);
   /// The access is part of the step.

@@ -9,6 +9,7 @@
 #include "ir/async_copy.h"
 #include "ir/atomic_operation.h"
 #include "ir/build.h"
+#include "ir/byte_products.h"
 #include "ir/call_operands.h"
 #include "ir/kind_cases.h"
 #include "ir/traverse.h"
@@ -351,9 +352,13 @@ int Compiler::dot_product(const Call& call, DataType type, const ProcessorInstru
   };
   int a = elements_of(call.arg(2), instruction.left);
   int b = elements_of(call.arg(3), instruction.right);
-  int products = take(elements), dst = take(sums);
+  return sums_of_products(type, a, b, group, call.arg(1));
+}
+
+int Compiler::sums_of_products(DataType type, int a, int b, int group, const Expr& sums) {
+  const int elements = group * lanes_of(type), products = take(elements), dst = take(lanes_of(type));
   emit(Op::kMulInt, type.with_lanes(elements), products, a, b);
-  emit(Op::kMove, type, dst, expr(call.arg(1)));
+  emit(Op::kMove, type, dst, expr(sums));
   for (int i = 0; i < elements; ++i) {
     emit(Op::kAddInt, type.element(), dst + i / group, dst + i / group, products + i);
   }
@@ -450,9 +455,14 @@ int Compiler::call(const Expr& e) {
         return dot_product(call, e.dtype(), *instruction);
       }
       return unsupported(name + kOtherCode, e);
+    case Intrinsic::k_call_pure_extern:
+      if (auto products = ByteProducts::of(call)) {
+        const int a = expr(products->a), b = expr(products->b);
+        return sums_of_products(e.dtype(), a, b, 4, products->sum);
+      }
+      return unsupported(name + kOtherCode, e);
     case Intrinsic::k_call_llvm_intrin:
     case Intrinsic::k_call_extern:
-    case Intrinsic::k_call_pure_extern:
       return unsupported(name + kOtherCode, e);
     case Intrinsic::k_if_then_else:
       return if_then_else(call, e.dtype());

@@ -15,6 +15,7 @@
 #include "ir/async_copy.h"
 #include "ir/atomic_operation.h"
 #include "ir/build.h"
+#include "ir/byte_products.h"
 #include "ir/pointer_uses.h"
 #include "ir/refuse_at.h"
 #include "ir/substitute.h"
@@ -440,6 +441,13 @@ class KernelWriter {
         }
         return fmt::format("{}(&{}, {})", function, access(step->buffer, step->indices, call), expr(step->value));
       }
+      case Intrinsic::k_dp4a:
+      case Intrinsic::k_call_pure_extern: {
+        auto products = ByteProducts::of(*call);
+        if (!products) return unsupported();
+        return fmt::format("{}({}, {}, {})", functions_.byte_products(products->left, products->right, t),
+                           word(products->a), word(products->b), expr(products->sum));
+      }
       case Intrinsic::k_address_of: {
         const BufferLoad* element = call->args[0].as<BufferLoad>();
         return element ? "&" + access(element->buffer, element->indices, call) : unsupported();
@@ -455,16 +463,12 @@ class KernelWriter {
                          : integer_call(intrinsic, of, t, args, unsupported);
   }
 
-  /// The second argument of ldexp, an int: numbers beyond it are beyond every exponent.
-  std::string power_of_two(std::string value, DataType of) {
-    const DataType power = DataType::int_(32);
-    if (of.is_float()) return fmt::format("{}({})", functions_.to_integer(of, power), value);
-    auto limit = [&](bool is_min, int64_t to) {
-      value = fmt::format("{}({}, {})", functions_.min_max(is_min, of), value, integer_literal(of, to));
-    };
-    if (of.bits > 32 || (of.is_uint() && of.bits == 32)) limit(true, INT32_MAX);
-    if (of.is_int() && of.bits > 32) limit(false, INT32_MIN);
-    return "(int)" + value;
+  /// Four bytes as an unsigned word; vectors are registers of their own (scalarize_vectors).
+  std::string word(const Expr& bytes) {
+    if (bytes.dtype().is_scalar()) return fmt::format("({}){}", type(DataType::uint(32)), expr(bytes));
+    const BufferLoad* load = bytes.as<BufferLoad>();
+    const Ramp* ramp = load ? load->indices[0].as<Ramp>() : nullptr;
+    return ramp ? dialect_.word("&" + access(load->buffer, {ramp->base}, bytes)) : expr(bytes);
   }
 
   template <class F>
@@ -486,8 +490,8 @@ class KernelWriter {
       case Intrinsic::k_sigmoid:
         return rounded(fmt::format("{}({})", functions_.sigmoid(of), args[0]));
       case Intrinsic::k_ldexp: {
-        return rounded(
-            fmt::format("{}({}, {})", dialect_.math(Intrinsic::k_ldexp, of), args[0], power_of_two(args[1], last)));
+        return rounded(fmt::format("{}({}, {})", dialect_.math(Intrinsic::k_ldexp, of), args[0],
+                                   functions_.power_of_two(args[1], last)));
       }
       default:
         break;
@@ -541,15 +545,15 @@ class KernelWriter {
     line(head + " {");
     ++depth_;
     emit(body);
+    if (is_branch && dialect_.ends_branches_with_barriers() &&
+        any_node(body, [](const Ref<Call>& call) { return intrinsic_of(*call) == Intrinsic::k_tvm_storage_sync; })) {
+      line(dialect_.barrier(exchanges_global_));
+    }
     --depth_;
     line("}");
   }
 
   void emit(const Stmt& s) {
-    if (is_branch && dialect_.ends_branches_with_barriers() &&
-        any_node(body, [](const Ref<Call>& call) { return intrinsic_of(*call) == Intrinsic::k_tvm_storage_sync; })) {
-      line(dialect_.barrier(exchanges_global_));
-    }
     if (error_) return;
     switch (s.kind()) {
       case Kind::kSeqStmt:
@@ -678,17 +682,6 @@ class KernelWriter {
       return;
     }
     emit(allocate.body);
-  }
-
-  static bool has_no_digits(const std::string& bytes, DataType element) {
-    const size_t size = static_cast<size_t>(element.bytes());
-    for (size_t at = 0; at + size <= bytes.size(); at += size) {
-      float f = 0;
-      double d = 0;
-      std::copy_n(bytes.data() + at, size, size == 8 ? reinterpret_cast<char*>(&d) : reinterpret_cast<char*>(&f));
-      if (!std::isfinite(d) || !std::isfinite(f)) return true;
-    }
-    return false;
   }
 
   void emit_vector(const BufferStore& store, const Stmt& s) {

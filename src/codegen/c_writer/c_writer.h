@@ -105,6 +105,11 @@ class Dialect {
   virtual bool aligns_vectors() const { return true; }
   virtual VectorCopy vector_copy(const std::string& type, int lanes, int64_t bytes, const std::string& to,
                                  const std::string& from) const = 0;
+  /// The four bytes at the beginning of an array of a thread, as an unsigned word.
+  virtual std::string word(const std::string& pointer) const = 0;
+  /// The body of a function of unsigned words `a` and `b` and of `c` that returns c and the sum of the products of
+  /// their bytes; empty if there is no instruction for it.
+  virtual std::string byte_products(DataType /*a*/, DataType /*b*/) const { return ""; }
   /// In front of an array of a thread that instructions access by 32 bits or more.
   virtual std::string_view by_words() const { return ""; }
   /// Behind the declaration of an array of a thread that is written under conditions: a value to begin with.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "codegen/c_writer/literals.h"
+
 namespace tilewright::codegen {
 
 std::string Functions::add(const std::string& name, const std::string& text, const std::string& front) {
@@ -19,12 +21,10 @@ bool is_float8(DataType type) { return type.is_float() && type.bits == 8; }
 
 /// "i32", "u8", "f32", "bf16", "e4m3"
 std::string letter(DataType type) {
+  if (is_float8(type)) return type.code == TypeCode::kFloat8E4M3FN ? "e4m3" : "e5m2";
   const char* code = type.code == TypeCode::kBFloat ? "bf" : type.is_float() ? "f" : type.is_uint() ? "u" : "i";
   return code + std::to_string(static_cast<int>(type.bits));
-  if (is_float8(type)) return type.code == TypeCode::kFloat8E4M3FN ? "e4m3" : "e5m2";
 }
-
-DataType computed_in(DataType type) { return is_narrow(type) ? DataType::float_(32) : type; }
 
 /// A format of 8 bits, and the bits of its magnitudes.
 struct Float8 {
@@ -38,6 +38,8 @@ struct Float8 {
   }
   int smallest_exponent() const { return 1 - bias; }
 };
+
+DataType computed_in(DataType type) { return is_narrow(type) ? DataType::float_(32) : type; }
 
 }  // namespace
 
@@ -126,8 +128,6 @@ std::string Functions::load(DataType type) {
   const std::string bits = dialect_.type(DataType::uint(type.bits)), name = "tw_load_" + letter(type);
   const DataType f = DataType::float_(32), u = DataType::uint(32);
   std::string body = dialect_.load_half();
-  if (type.code == TypeCode::kBFloat) {
-    body = fmt::format("  return {};\n", dialect_.reinterpret(u, f, fmt::format("({})bits << 16", dialect_.type(u))));
   if (is_float8(type)) {
     const Float8 format = Float8::of(type);
     body = fmt::format(
@@ -142,6 +142,8 @@ std::string Functions::load(DataType type) {
         1 << format.mantissa_bits, format.smallest_exponent() - format.mantissa_bits, format.largest,
         format.infinity == format.nan ? 0 : format.infinity, dialect_.infinity(f), dialect_.nan(f));
   }
+  if (type.code == TypeCode::kBFloat) {
+    body = fmt::format("  return {};\n", dialect_.reinterpret(u, f, fmt::format("({})bits << 16", dialect_.type(u))));
   }
   return add(name, fmt::format("float {}({} bits) {{\n{}}}\n", name, bits, body));
 }
@@ -150,8 +152,6 @@ std::string Functions::store(DataType type) {
   const std::string result = dialect_.type(DataType::uint(type.bits)), name = "tw_store_" + letter(type);
   const DataType f = DataType::float_(32), u = DataType::uint(32);
   std::string body = dialect_.store_half();
-  if (type.code == TypeCode::kBFloat) {
-    body = fmt::format(
   if (is_float8(type)) {
     const Float8 format = Float8::of(type);
     const int dropped = 23 - format.mantissa_bits;
@@ -167,6 +167,8 @@ std::string Functions::store(DataType type) {
         (1 << (dropped - 1)) - 1, dropped, format.largest + ((127 - format.bias) << format.mantissa_bits),
         format.infinity, (127 - format.bias) << format.mantissa_bits);
   }
+  if (type.code == TypeCode::kBFloat) {
+    body = fmt::format(
         "  {0} bits = {1};\n"
         "  if (x != x) return 0x7FC0;\n"
         "  return ({2})((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);\n",
@@ -177,8 +179,6 @@ std::string Functions::store(DataType type) {
 
 std::string Functions::round_to_odd(DataType from) {
   const DataType f = DataType::float_(32), u = DataType::uint(32), d = DataType::float_(64);
-  return add("tw_round_to_odd",
-             fmt::format("float tw_round_to_odd(double x) {{\n"
   if (from.is_integral()) {
     const std::string name = "tw_round_to_odd_" + letter(from), t = dialect_.type(from);
     const std::string magnitude = dialect_.type(DataType::uint(from.bits));
@@ -195,6 +195,8 @@ std::string Functions::round_to_odd(DataType from) {
                     name, t, magnitude, from.is_int() ? fmt::format("x < 0 ? 0 - ({0})x : ({0})x", magnitude) : "x",
                     from.bits - 24, dialect_.clz(from.bits, "magnitude"), from.is_int() ? "x < 0 ? -y : y" : "y"));
   }
+  return add("tw_round_to_odd",
+             fmt::format("float tw_round_to_odd(double x) {{\n"
                          "  float y = (float)x;\n"
                          "  if (x != x || (double)y == x || isinf(y)) return y;\n"
                          "  {0} bits = {1};\n"
@@ -207,6 +209,32 @@ std::string Functions::round_to_odd(DataType from) {
 std::string Functions::round(DataType type) {
   const std::string down = store(type), up = load(type), name = "tw_round_" + letter(type);
   return add(name, fmt::format("float {0}(float x) {{ return {1}({2}(x)); }}\n", name, up, down));
+}
+
+std::string Functions::power_of_two(std::string value, DataType of) {
+  const DataType power = DataType::int_(32);
+  if (of.is_float()) return fmt::format("{}({})", to_integer(of, power), value);
+  auto limit = [&](bool is_min, int64_t to) {
+    value = fmt::format("{}({}, {})", min_max(is_min, of), value, integer_literal(of, to));
+  };
+  if (of.bits > 32 || (of.is_uint() && of.bits == 32)) limit(true, INT32_MAX);
+  if (of.is_int() && of.bits > 32) limit(false, INT32_MIN);
+  return "(int)" + value;
+}
+
+std::string Functions::byte_products(DataType left, DataType right, DataType sum) {
+  const std::string name = fmt::format("tw_dp4a_{}_{}_{}", letter(left), letter(right), letter(sum));
+  const std::string t = dialect_.type(sum), u = dialect_.type(DataType::uint(32));
+  std::string body = dialect_.byte_products(left, right);
+  if (body.empty()) {
+    body = fmt::format("  {} sum = ({})c;\n", u, u);
+    for (int shift = 0; shift < 32; shift += 8) {
+      body += fmt::format("  sum += ({0})(({1})(a >> {3}) * ({2})(b >> {3}));\n", u, dialect_.type(left),
+                          dialect_.type(right), shift);
+    }
+    body += fmt::format("  return ({})sum;\n", t);
+  }
+  return add(name, fmt::format("{0} {1}({2} a, {2} b, {0} c) {{\n{3}}}\n", t, name, u, body));
 }
 
 std::string Functions::atomic(Intrinsic intrinsic, DataType type, const std::string& scope) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tilewright::codegen {
@@ -32,6 +33,17 @@ std::string float_literal(const Dialect& dialect, DataType type, double value) {
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   if (!is_double) text += "f";
   return std::signbit(value) ? fmt::format("({})", text) : text;
+}
+
+bool has_no_digits(const std::string& bytes, DataType element) {
+  const size_t size = static_cast<size_t>(element.bytes());
+  for (size_t at = 0; at + size <= bytes.size(); at += size) {
+    float f = 0;
+    double d = 0;
+    std::copy_n(bytes.data() + at, size, size == 8 ? reinterpret_cast<char*>(&d) : reinterpret_cast<char*>(&f));
+    if (!std::isfinite(d) || !std::isfinite(f)) return true;
+  }
+  return false;
 }
 
 }  // namespace tilewright::codegen

@@ -147,6 +147,18 @@ class Cuda final : public Dialect {
     return {fmt::format("  return ({0})atomic{1}(({2}*)to, ({2})value);\n", this->type(type), step, taken), ""};
   }
 
+  std::string word(const std::string& pointer) const override {
+    return fmt::format("*(const unsigned int*)({})", pointer);
+  }
+  std::string byte_products(DataType a, DataType b) const override {
+    // A sum of products of unsigned bytes is unsigned; it wraps to the same bits as a signed one.
+    return fmt::format(
+        "  unsigned int sum;\n"
+        "  asm(\"dp4a.{0}32.{1}32 %0, %1, %2, %3;\" : \"=r\"(sum) : \"r\"(a), \"r\"(b), \"r\"((unsigned int)c));\n"
+        "  return sum;\n",
+        a.is_uint() ? "u" : "s", b.is_uint() ? "u" : "s");
+  }
+
   std::pair<std::string, std::string> warp_function(const Expr& step) const override { return mma_function(step); }
   std::string_view by_words() const override { return "__align__(16) "; }
 

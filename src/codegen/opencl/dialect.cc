@@ -66,6 +66,8 @@ class OpenCl final : public Dialect {
     return {fmt::format("vstore{0}(vload{0}(0, {1}), 0, {2})", lanes, from, to), "", ""};
   }
 
+  std::string word(const std::string& pointer) const override { return fmt::format("as_uint(vload4(0, {}))", pointer); }
+
   /// PoCL 3.1 cuts a kernel at its loops. A private value that is set in one loop under a condition and read in another
   /// one is lost there, unless it has been set before.
   std::string_view private_start() const override { return " = {0}"; }

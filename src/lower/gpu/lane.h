@@ -26,7 +26,8 @@ class Lane {
           return make<Cast>({cast->dtype.element(), r(cast->value)}, cast.span());
         },
         [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
-          if (load.dtype().is_scalar() || load->indices.back().dtype().is_scalar()) return failed(load);
+          if (load.dtype().is_scalar()) return load;  // the same in all lanes
+          if (load->indices.back().dtype().is_scalar()) return failed(load);
           if (!load->predicate.defined())
             return make<BufferLoad>({load->buffer, {r(load->indices[0])}, {}}, load.span());
           // A lane that is off reads nothing.
@@ -34,16 +35,13 @@ class Lane {
           return if_then_else(r(load->predicate), value, zero(value.dtype()));
         },
         [&](const Ref<Shuffle>& shuffle, Rewriter&) -> Expr {
-          auto picked = const_int(shuffle->indices[lane_]);
-          for (const Expr& vector : shuffle->vectors) {
-            if (!picked) break;
-            const int lanes = vector.dtype().lanes;
-            if (*picked < lanes) return lanes == 1 ? vector : Lane(*picked)(vector);
-            *picked -= lanes;
-          }
-          return failed(shuffle);
+          return shuffle.dtype().is_scalar() ? Expr(shuffle) : picked(shuffle);
         },
-        [&](const Ref<Let>& let, Rewriter& r) -> Expr { return r(substitute(let->body, {{let->var, let->value}})); },
+        [&](const Ref<Var>& v, Rewriter&) -> Expr { return v.dtype().is_vector() ? failed(v) : Expr(v); },
+        [&](const Ref<Let>& let, Rewriter& r) -> Expr {
+          if (let.dtype().is_scalar()) return let;
+          return r(substitute(let->body, {{let->var, let->value}}));
+        },
         [&](const Ref<Call>& call, Rewriter& r) -> Expr {
           if (call->dtype.is_scalar()) return call;
           std::vector<NodeRef> args;
@@ -51,7 +49,23 @@ class Lane {
           return make<Call>({call->dtype.element(), call->op, std::move(args)}, call.span());
         });
   }
-  /// Whether one of them had no lanes that can be taken apart, such as a load that has a vector for a scalar index.
+  /// The element that a shuffle has in this lane.
+  Expr picked(const Ref<Shuffle>& shuffle) {
+    auto at = const_int(shuffle->indices[lane_]);
+    for (const Expr& vector : shuffle->vectors) {
+      if (!at) break;
+      const int lanes = vector.dtype().lanes;
+      if (*at < lanes) {
+        Lane lane(*at);
+        Expr element = lane(vector);
+        failed_ |= lane.has_failed();
+        return element;
+      }
+      *at -= lanes;
+    }
+    return failed(shuffle);
+  }
+  /// Whether one of them had no lanes that can be taken apart, such as a variable of a vector.
   bool has_failed() const { return failed_; }
 
  private:

@@ -12,10 +12,12 @@
 // all values before the first one is stored, as a vector store has it.
 //
 // Needs      kernels as functions
-// Ensures    in kernels, vectors are stores of a load only, of as many contiguous elements on both sides
+// Ensures    in kernels, vectors are stores of a load only, of as many contiguous elements on both sides, or four bytes
+//            in registers, which are an operand of an instruction (ir/byte_products.h)
 // Placement  last: nothing else looks at lanes
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/byte_products.h"
 #include "ir/pointer_uses.h"
 #include "ir/refuse_at.h"
 #include "ir/substitute.h"
@@ -45,7 +47,10 @@ class Scalars {
           return r.descend(loop);
         },
         [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt {
-          return store->value.dtype().is_scalar() ? Stmt(store) : by_lanes(store);
+          return store->value.dtype().is_scalar() ? with_registers(store) : by_lanes(store);
+        },
+        [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
+          return let->value.dtype().is_vector() ? by_lanes(let, r) : Stmt(r.descend(let));
         });
     if (error_) return *error_;
     return result;
@@ -91,6 +96,82 @@ class Scalars {
     return body;
   }
 
+  /// Loads that are one access each are made into registers by statements, which come first; returns the value with the
+  /// registers in their place.
+  Expr load_at_once(const Expr& value, std::vector<Ref<Buffer>>& buffers, std::vector<Stmt>& loads) {
+    const int lanes = value.dtype().lanes;
+    return rewrite(
+        value,
+        [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
+          if (load.dtype().lanes != lanes || !is_one_access(load->buffer, load->indices, load->predicate)) return load;
+          buffers.push_back(registers(load->buffer, lanes));
+          loads.push_back(make<BufferStore>({buffers.back(), load, {all_lanes(lanes)}, {}}, load.span()));
+          return make<BufferLoad>({buffers.back(), {all_lanes(lanes)}, {}}, load.span());
+        },
+        [&](const Ref<Call>& call, Rewriter& r) -> Expr {
+          return intrinsic_of(*call) == Intrinsic::k_if_then_else ? Expr(call) : Expr(r.descend(call));
+        },
+        [&](const Ref<Let>& let, Rewriter&) -> Expr { return let; });
+  }
+
+  void check(const Lane& lane, const NodeRef& node) {
+    if (!lane.has_failed() || error_) return;
+    error_ = refuse_at(node, "lower/not-on-device", "a vector is computed in a way that has no lanes of its own",
+                       "leave the loop around it serial instead of vectorizing it");
+  }
+
+  /// A name for each lane.
+  Stmt by_lanes(const Ref<LetStmt>& let, Rewriter& r) {
+    std::vector<Ref<Buffer>> buffers;
+    std::vector<Stmt> all;
+    const Expr value = load_at_once(let->value, buffers, all);
+    const DataType type = value.dtype();
+    std::vector<std::pair<Ref<Var>, Expr>> values;
+    std::vector<Expr> names, order;
+    for (int number = 0; number < type.lanes; ++number) {
+      Lane lane(number);
+      values.emplace_back(var(let->var->name_hint + "_" + std::to_string(number), type.element()), lane(value));
+      names.emplace_back(values.back().first);
+      order.push_back(i32(number));
+      check(lane, let);
+    }
+    Stmt body = substitute(let->body, {{let->var, make<Shuffle>({std::move(names), std::move(order)})}});
+    all.push_back(with_names(values, r(body)));
+    return in_registers(buffers, seq(std::move(all)));
+  }
+
+  static Stmt with_names(const std::vector<std::pair<Ref<Var>, Expr>>& values, Stmt body) {
+    for (const auto& [name, value] : reversed(values)) body = make<LetStmt>({name, value, std::move(body)});
+    return body;
+  }
+
+  /// Operands of instructions on four bytes are registers, which statements in front load.
+  Stmt with_registers(const Ref<BufferStore>& store) {
+    std::vector<Ref<Buffer>> buffers;
+    std::vector<Stmt> all;
+    auto in_register = [&](const Expr& vector) -> Expr {
+      if (vector.dtype().is_scalar()) return vector;
+      Ref<Buffer> four = decl_buffer({i32(4)}, vector.dtype().element(), "bytes", "local");
+      const BufferLoad* load = vector.as<BufferLoad>();
+      const bool is_at_once = load && is_one_access(load->buffer, load->indices, load->predicate);
+      Ref<BufferStore> fill = make<BufferStore>({four, vector, {all_lanes(4)}, {}}, store.span());
+      all.push_back(is_at_once ? Stmt(fill) : by_lanes(fill));
+      buffers.push_back(four);
+      return make<BufferLoad>({four, {all_lanes(4)}, {}});
+    };
+    Expr value = rewrite(store->value, [&](const Ref<Call>& call, Rewriter& r) -> Expr {
+      // A value that is computed on a condition may not exist without it.
+      if (intrinsic_of(*call) == Intrinsic::k_if_then_else) return call;
+      auto products = ByteProducts::of(*call);
+      if (!products || !products->has_vectors()) return r.descend(call);
+      const Expr a = in_register(products->a), b = in_register(products->b);
+      return make<Call>({call->dtype, call->op, {call->args[0], a, b, r(products->sum)}}, call.span());
+    });
+    if (buffers.empty()) return store;
+    all.push_back(make<BufferStore>({store->buffer, value, store->indices, {}}, store.span()));
+    return in_registers(buffers, seq(std::move(all)));
+  }
+
   Stmt by_lanes(const Ref<BufferStore>& store) {
     const int lanes = store->value.dtype().lanes;
     const bool stores_once = is_one_access(store->buffer, store->indices, store->predicate);
@@ -101,18 +182,7 @@ class Scalars {
     std::vector<Ref<Buffer>> buffers;
     std::vector<Stmt> all;
     // Loads at once come first: all values are there before the first one is stored.
-    Expr value = rewrite(
-        store->value,
-        [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
-          if (load.dtype().lanes != lanes || !is_one_access(load->buffer, load->indices, load->predicate)) return load;
-          buffers.push_back(registers(load->buffer, lanes));
-          all.push_back(make<BufferStore>({buffers.back(), load, {all_lanes(lanes)}, {}}, load.span()));
-          return make<BufferLoad>({buffers.back(), {all_lanes(lanes)}, {}}, load.span());
-        },
-        [&](const Ref<Call>& call, Rewriter& r) -> Expr {
-          return intrinsic_of(*call) == Intrinsic::k_if_then_else ? Expr(call) : Expr(r.descend(call));
-        },
-        [&](const Ref<Let>& let, Rewriter&) -> Expr { return let; });
+    const Expr value = load_at_once(store->value, buffers, all);
     std::vector<std::pair<Ref<Var>, Expr>> values;
     std::vector<Stmt> stores;
     Ref<Buffer> results = stores_once ? registers(store->buffer, lanes) : Ref<Buffer>();
@@ -128,19 +198,14 @@ class Scalars {
         if (store->predicate.defined()) s = make<IfThenElse>({lane(store->predicate), s, {}}, store.span());
         stores.push_back(std::move(s));
       }
-      if (lane.has_failed() && !error_) {
-        error_ = refuse_at(store, "lower/not-on-device", "a vector is computed in a way that has no lanes of its own",
-                           "leave the loop around it serial instead of vectorizing it");
-      }
+      check(lane, store);
     }
     if (stores_once) {
       buffers.push_back(results);
       const Expr vector = make<BufferLoad>({results, {all_lanes(lanes)}, {}});
       stores.push_back(make<BufferStore>({store->buffer, vector, store->indices, {}}, store.span()));
     }
-    Stmt scalars = seq(std::move(stores));
-    for (const auto& [name, value] : reversed(values)) scalars = make<LetStmt>({name, value, scalars});
-    all.push_back(std::move(scalars));
+    all.push_back(with_names(values, seq(std::move(stores))));
     return in_registers(buffers, seq(std::move(all)));
   }
 

@@ -4,13 +4,21 @@
 //   A: T.Buffer((16, 64))                   A: T.Buffer((16, 64)); A_1 = T.decl_buffer((1024,), data=A.data)
 //   A[i, j] = 0.0                           A_1[i * 64 + j] = 0.0
 //
+// Kernels of a GPU compute with scalars. A buffer of vectors is one of their elements there, which are contiguous:
+//
+//   A: T.Buffer((16,), "float32x4")         A_1 = T.decl_buffer((64,), data=A.data)
+//   A[i] = A[i] * x                         A_1[T.Ramp(i * 4, 1, 4)] = A_1[T.Ramp(i * 4, 1, 4)] * x
+//
 // Needs      no blocks
 // Ensures    accesses have one index, counted in elements from the buffer's data pointer: strides and element offsets
-//            are in it. Parameters keep their shapes in the buffer map, which describes arguments to callers.
+//            are in it. Parameters keep their shapes in the buffer map, which describes arguments to callers. On a GPU,
+//            elements are scalars.
 // Placement  after the passes that change shapes
 #include "ir/build.h"
+#include "ir/pointer_uses.h"
 #include "ir/strides.h"
 #include "ir/traverse.h"
+#include "lower/gpu/lane.h"
 #include "lower/passes.h"
 #include "support/ranges.h"
 
@@ -43,13 +51,26 @@ Expr span_of(const Buffer& buffer) {
 }
 
 /// Returns the one-dimensional view of a buffer.
-Ref<Buffer> flat_view(const Ref<Buffer>& buffer) {
-  Buffer flat = *buffer;
-  flat.shape = {buffer->strides.empty() ? flat_extent(buffer->shape) : span_of(*buffer)};
+Ref<Buffer> flat_view(Buffer flat, SpanId span) {
+  flat.shape = {flat.strides.empty() ? flat_extent(flat.shape) : span_of(flat)};
   flat.strides.clear();
   flat.elem_offset = zero(flat.shape[0].dtype());
   flat.axis_separators.clear();
-  return make(std::move(flat), buffer.span());
+  return make<Buffer>(std::move(flat), span);
+}
+
+/// Returns a buffer of vectors as one of their elements: lanes are its last dimension.
+Buffer by_elements(const Buffer& buffer) {
+  const int lanes = buffer.dtype.lanes;
+  Buffer elements = buffer;
+  elements.dtype = buffer.dtype.element();
+  elements.shape.push_back(i32(lanes));
+  if (!buffer.strides.empty()) {
+    for (Expr& stride : elements.strides) stride = stride * lanes;
+    elements.strides.push_back(i32(1));
+  }
+  if (buffer.elem_offset.defined()) elements.elem_offset = buffer.elem_offset * lanes;
+  return elements;
 }
 
 /// Casts an unsigned index to the signed type of the same width. Unsigned arithmetic wraps, so the simplifier cannot
@@ -84,7 +105,8 @@ Expr flat_index(const Buffer& buffer, std::vector<Expr> indices) {
   DataType last = indices.empty() ? DataType::int_(32) : with_sign(indices.back()).dtype();
   if (last.is_scalar()) return scalar_offset(buffer, indices);
   Expr step = buffer.strides.empty() ? one(last.element()) : buffer.strides.back();
-  if (const Ramp* ramp = indices.back().as<Ramp>()) {
+  if (indices.back().is<Ramp>()) {
+    const Ref<Ramp> ramp = indices.back().cast<Ramp>();
     indices.back() = ramp->base;
     Expr base = scalar_offset(buffer, indices);
     return make<Ramp>({base, cast(base.dtype(), ramp->stride * step), ramp->lanes});
@@ -94,41 +116,98 @@ Expr flat_index(const Buffer& buffer, std::vector<Expr> indices) {
   return scalar_offset(buffer, indices) + vector * step;
 }
 
+/// Returns the offsets of the elements of a vector, or of several, in a buffer by_elements().
+Expr index_of_elements(const Buffer& elements, std::vector<Expr> indices) {
+  const int lanes = static_cast<int>(*const_int(elements.shape.back()));
+  if (indices.empty() || indices.back().dtype().is_scalar()) {
+    if (!indices.empty() && indices.back().dtype().bits < 32) indices.back() = cast(DataType::int_(32), indices.back());
+    const DataType type = indices.empty() ? DataType::int_(32) : with_sign(indices.back()).dtype();
+    indices.push_back(ramp(zero(type), one(type), lanes));
+    return flat_index(elements, std::move(indices));
+  }
+  const Expr vectors = indices.back();
+  std::vector<Expr> parts, order;
+  for (int number = 0; number < vectors.dtype().lanes; ++number) {
+    indices.back() = Lane(number)(vectors);
+    parts.push_back(index_of_elements(elements, indices));
+    for (int lane = 0; lane < lanes; ++lane) order.push_back(i32(order.size()));
+  }
+  return make<Shuffle>({std::move(parts), std::move(order)});
+}
+
+class Flattener {
+ public:
+  explicit Flattener(bool splits_vectors) : splits_vectors_(splits_vectors) {}
+
+  Stmt run(const Stmt& body) {
+    return rewrite(
+        body,
+        [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
+          Ref<BufferLoad> inner = r.descend(load);
+          return make<BufferLoad>({view(load->buffer), {index(load->buffer, inner->indices)}, inner->predicate},
+                                  load.span());
+        },
+        [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
+          Ref<BufferStore> inner = r.descend(store);
+          return make<BufferStore>(
+              {view(store->buffer), inner->value, {index(store->buffer, inner->indices)}, inner->predicate},
+              store.span());
+        },
+        [&](const Ref<Call>& call, Rewriter& r) -> Expr {
+          const BufferLoad* element = addressed_element(call);
+          if (!element || !is_split(element->buffer->dtype)) return r.descend(call);
+          // The address of a vector is that of its first element.
+          Call copy = *r.descend(call);
+          const BufferLoad& vector = *copy.args[0].as<BufferLoad>();
+          copy.args[0] = make<BufferLoad>({vector.buffer, {Lane(0)(vector.indices[0])}, {}}, copy.args[0].span());
+          return make<Call>(std::move(copy), call.span());
+        },
+        [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {
+          return make<DeclBuffer>({view(decl->buffer), r(decl->body)}, decl.span());
+        },
+        [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
+          Allocate copy = *allocate;
+          std::vector<Expr> extents = allocate->extents;
+          if (is_split(copy.dtype)) {
+            extents.push_back(i32(copy.dtype.lanes));
+            copy.dtype = copy.dtype.element();
+          }
+          copy.extents = {flat_extent(extents)};
+          copy.body = r(allocate->body);
+          return make<Allocate>(std::move(copy), allocate.span());
+        },
+        // Buffers that other nodes declare keep their shapes.
+        [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef { return buffer; });
+  }
+
+  /// Returns the view of a buffer, if there is one.
+  const Ref<Buffer>* find(const Ref<Buffer>& buffer) const { return find_value(flat_, buffer); }
+
+ private:
+  bool is_split(DataType type) const { return splits_vectors_ && type.is_vector(); }
+
+  Ref<Buffer> view(const Ref<Buffer>& buffer) {
+    auto [it, is_new] = flat_.try_emplace(buffer);
+    if (is_new) it->second = flat_view(is_split(buffer->dtype) ? by_elements(*buffer) : *buffer, buffer.span());
+    return it->second;
+  }
+
+  Expr index(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) const {
+    return is_split(buffer->dtype) ? index_of_elements(by_elements(*buffer), indices) : flat_index(*buffer, indices);
+  }
+
+  bool splits_vectors_;
+  std::unordered_map<NodeRef, Ref<Buffer>> flat_;
+};
+
 }  // namespace
 
-PassResult flatten_buffers(const Ref<PrimFunc>& func, PassContext&) {
-  std::unordered_map<NodeRef, Ref<Buffer>> flat;
-  auto view = [&](const Ref<Buffer>& buffer) {
-    auto [it, is_new] = flat.try_emplace(buffer);
-    if (is_new) it->second = flat_view(buffer);
-    return it->second;
-  };
-  Stmt body = rewrite(
-      func->body,
-      [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
-        Ref<BufferLoad> inner = r.descend(load);
-        Expr index = flat_index(*load->buffer, inner->indices);
-        return make<BufferLoad>({view(load->buffer), {index}, inner->predicate}, load.span());
-      },
-      [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
-        Ref<BufferStore> inner = r.descend(store);
-        Expr index = flat_index(*store->buffer, inner->indices);
-        return make<BufferStore>({view(store->buffer), inner->value, {index}, inner->predicate}, store.span());
-      },
-      [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {
-        return make<DeclBuffer>({view(decl->buffer), r(decl->body)}, decl.span());
-      },
-      [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
-        Allocate copy = *allocate;
-        copy.extents = {flat_extent(allocate->extents)};
-        copy.body = r(allocate->body);
-        return make(std::move(copy), allocate.span());
-      },
-      // Buffers that other nodes declare keep their shapes.
-      [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef { return buffer; });
+PassResult flatten_buffers(const Ref<PrimFunc>& func, PassContext& context) {
+  Flattener flattener(context.target.is_in(TargetSet::kGpu));
+  Stmt body = flattener.run(func->body);
   // Views of parameters are declared where the function starts.
   for (const auto& [param, buffer] : reversed(func->buffer_map)) {
-    if (auto* known = find_value(flat, buffer)) body = make<DeclBuffer>({*known, body});
+    if (auto* known = flattener.find(buffer)) body = make<DeclBuffer>({*known, body});
   }
   return with_body(func, std::move(body));
 }
