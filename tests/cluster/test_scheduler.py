@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from tilewright.cli.commands import app
 from tilewright.cluster import scheduler, worker
 from tilewright.cluster.connection import Cluster
 
-from .machines import Machines, until
+from .machines import PATIENCE, Machines, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -156,6 +157,36 @@ def test_a_worker_that_waits_for_a_scheduler_ends_at_ctrl_c(silent: str, tmp_pat
         assert worker.wait(20) == 0
     finally:
         machines.close()
+
+
+_BEGUN, _GO_ON = threading.Event(), threading.Event()
+
+
+def block() -> None:
+    """A task that goes on when its test is over."""
+    _BEGUN.set()
+    _GO_ON.wait(PATIENCE)
+
+
+def test_a_worker_closes_without_waiting_for_its_tasks() -> None:
+    """Also where Dask closes it, such as one that was silent, which then joins again."""
+
+    async def close() -> None:
+        async with (
+            distributed.Scheduler(host="127.0.0.1", port=0, dashboard=False) as made,
+            worker.worker_kind()(made.address, nthreads=1, dashboard=False) as closing,
+            distributed.Client(made.address, asynchronous=True) as client,
+        ):
+            _ = client.submit(block)
+            assert await asyncio.to_thread(_BEGUN.wait, PATIENCE)
+            await asyncio.wait_for(
+                closing.close(timeout=10 * PATIENCE, reason="worker-heartbeat-missing"), PATIENCE / 2
+            )
+
+    try:
+        asyncio.run(close())
+    finally:
+        _GO_ON.set()
 
 
 def test_a_worker_soon_gives_up_one_that_was_killed(unused_address: str) -> None:

@@ -156,7 +156,7 @@ async def _work_until_lost(
     label: dict[str, Any],
     stopped: asyncio.Task[Any],
 ) -> None:
-    worker = engine().Worker(
+    worker = worker_kind()(
         address,
         # One more thread is for tasks without a slot, such as those that hold descriptions of programs.
         nthreads=round(measure / labels.SHARE) + build + 1,
@@ -192,7 +192,20 @@ async def _work_until_lost(
         await asyncio.to_thread(STATIONS.close)  # what runs comes back as canceled
         if stopped.done():
             await _leave(worker)
-        await worker.close(timeout=_LEAVE_SECONDS, executor_wait=False)
+        await worker.close()
+
+
+@functools.cache
+def worker_kind() -> Any:
+    """Return the class of workers that close without waiting for what runs: their stations end that. Dask's waits for
+    up to 30 s where it closes a worker itself, such as one that was silent, or whose scheduler is gone."""
+
+    class Worker(engine().Worker):  # type: ignore[misc]  # Dask has no types
+        async def close(self, timeout: float = _LEAVE_SECONDS, executor_wait: bool = False, **how: Any) -> Any:
+            del executor_wait
+            return await super().close(timeout=timeout, executor_wait=False, **how)
+
+    return Worker
 
 
 async def _leave(worker: Any) -> None:
