@@ -61,7 +61,7 @@ Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& nam
 struct NamesInC {
   std::function<std::string(const Expr&)> name_of;
   /// Whether a variable may be negative. Without it, the text is for people: quotients are those of numbers that are
-  /// not, as sizes are, and conversions are left out. With it, quotients are rounded down, as in programs.
+  /// not, as sizes are, and conversions are omitted. With it, quotients are rounded down, as in programs.
   std::function<bool(const Ref<Var>&)> may_be_negative = {};
 };
 

@@ -13,7 +13,7 @@
 
 namespace tilewright {
 
-/// The kinds whose place in kinds.def is part of the hash.
+/// The first kinds of kinds.def, which are hashed by their position there. Later kinds are hashed by name.
 inline constexpr int kNumberedKinds = 63;
 
 template <class T>

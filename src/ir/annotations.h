@@ -5,20 +5,21 @@
 
 namespace tilewright {
 
-/// Of a loop: the number of copies of its body per iteration of machine code. 1 keeps it rolled.
+/// Loop annotation: the number of copies of the body per iteration of the machine code's loop. 1 disables unrolling.
 inline constexpr const char* kUnrollHint = "unroll_hint";
 
-/// Of a block: its init may run for elements whose reduction has no step, too, where they would keep what they held.
+/// Block annotation: the init may also run for elements whose reduction has no step. Without it, such elements keep
+/// their previous value.
 inline constexpr const char* kInitWithoutSteps = "init_without_steps";
 inline bool has_init_without_steps(const Block& block) { return block.annotations.has(kInitWithoutSteps); }
 
-/// Of a parallel loop from 0: a List of the data variable of a buffer of offsets, and the number of its elements.
-/// The cost of iteration i is estimated as offsets[i + 1] - offsets[i] + 1, and each thread gets a chunk of iterations
-/// of about the same total cost.
+/// Annotation of a parallel loop from 0: a List of the data variable of a buffer of offsets, and its number of
+/// elements. The cost of iteration i is estimated as offsets[i + 1] - offsets[i] + 1, and each thread gets a chunk of
+/// iterations of about the same total cost.
 inline constexpr const char* kBalancedBy = "balanced_by";
 
-/// Of a block: each of its stores, an update of an element such as C[i] = C[i] + x, becomes an atomic operation
-/// (ir/atomic_operation.h), so that loops over the updates of one element may run in parallel.
+/// Block annotation: each store of the block is an update such as C[i] = C[i] + x, and is executed as an atomic
+/// operation (ir/atomic_operation.h). Loops over several updates of one element may then run in parallel.
 inline constexpr const char* kAtomic = "atomic";
 inline bool is_atomic_block(const Block& block) {
   const NodeRef value = block.annotations.get(kAtomic);

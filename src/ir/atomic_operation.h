@@ -21,10 +21,10 @@ struct AtomicOperation {
   std::vector<Expr> indices;
   Expr value;
 
-  /// The operation that `e` is; nothing for other expressions.
+  /// Decodes an atomic call; returns nothing for other expressions.
   static std::optional<AtomicOperation> of(const Expr& e);
-  /// The atomic operation that has the effect of the store: a sum, difference, minimum or maximum of the stored element
-  /// and a value. Nothing for other stores.
+  /// Converts a store of a sum, difference, minimum or maximum of the stored element and a value to the equivalent
+  /// atomic operation. Returns nothing for other stores.
   static std::optional<AtomicOperation> of(const BufferStore& store);
   Expr as_call() const;
 };
@@ -38,9 +38,9 @@ inline bool is_atomic(const Expr& e) {
 /// additions.
 bool has_atomic(Intrinsic intrinsic, DataType type);
 
-/// Refuses malformed atomic calls ("verify/atomic"), and those that are part of an expression ("verify/atomic-value"):
-/// an atomic call is a whole statement, or the whole value of a let or a store, up to casts. So its result does not
-/// depend on the order in which C evaluates operands, and no pass evaluates it twice.
+/// Refuses malformed atomic calls ("verify/atomic"), and those inside an expression ("verify/atomic-value"). An atomic
+/// call must be a whole statement, or the whole value of a let or a store, up to casts. Otherwise its result would
+/// depend on the order in which C evaluates operands, and a pass could duplicate it.
 Status verify_atomics(const NodeRef& root);
 
 }  // namespace tilewright

@@ -4,13 +4,13 @@
 //     T.assume_buffer_domain(indptr, [0, nnz + 1], order="nondecreasing")
 //     T.assume_buffer_domain(indices, [0, n], order="increasing", segments=indptr)
 //
-// A declaration holds for every element, all the time that the block runs. Analyses believe it (arith/analyzer.h);
-// the interpreter checks it wherever the block begins. It is an annotation of the block: equality, JSON and rewriting
-// of the buffers in it follow from that.
+// A declaration holds for every element while the block runs. Analyses assume it (arith/analyzer.h), and the
+// interpreter checks it when the block starts. It is an annotation of the block, so equality, JSON and buffer
+// replacement need no special code.
 //
-//   T.assume_disjoint(rows_0, rows_1, rows_2)       no value of one of these buffers is a value of another one
+//   T.assume_disjoint(rows_0, rows_1, rows_2)       no value occurs in two of these buffers
 //
-// is an annotation of its own, about buffers of one dimension whose domains the block declares.
+// is a separate annotation, about one-dimensional buffers whose domains the block declares.
 #pragma once
 
 #include <optional>
@@ -26,15 +26,15 @@ namespace tilewright {
 /// BufferRegion, the ends of the domain, the order, and perhaps the segments as a BufferRegion.
 inline constexpr std::string_view kBufferDomains = "buffer_domains";
 
-/// kDistinct: in any order, and none occurs twice.
+/// kDistinct: no value occurs twice; the order is arbitrary.
 enum class ValueOrder : uint8_t { kNone, kNondecreasing, kIncreasing, kDistinct };
 
 struct BufferDomain {
   Ref<Buffer> buffer;
-  Expr min, end;  ///< every value v keeps min <= v < end
-  /// How the values of a buffer of one dimension follow one another.
+  Expr min, end;  ///< every value v satisfies min <= v < end
+  /// The order of the values of a one-dimensional buffer.
   ValueOrder order = ValueOrder::kNone;
-  /// Null, or the order holds within each segment alone: from segments[s] to before segments[s + 1].
+  /// If not null, the order holds within each segment [segments[s], segments[s + 1]) only.
   Ref<Buffer> segments;
 };
 

@@ -1,6 +1,6 @@
 // Building expressions and statements with the operators' rules: operands are promoted to a common type, scalars
 // broadcast to the lanes of the other side, constants folded and neutral elements dropped (x + 0, x * 1, 0 * x, ...),
-// as TVM v0.20 does at construction. Throws Exception ("ir/...") where the types cannot meet.
+// as TVM v0.20 does at construction. Throws Exception ("ir/...") if operands have no common type.
 #pragma once
 
 #include <optional>
@@ -27,8 +27,8 @@ Expr constant(DataType dtype, double value);
 inline Expr constant(DataType dtype, int value) { return constant(dtype, static_cast<int64_t>(value)); }
 inline Expr zero(DataType dtype) { return constant(dtype, int64_t{0}); }
 inline Expr one(DataType dtype) { return constant(dtype, int64_t{1}); }
-Expr min_value(DataType dtype);  ///< of floats, the least finite one
-Expr max_value(DataType dtype);
+Expr min_value(DataType dtype);  ///< for floats, the smallest finite value
+Expr max_value(DataType dtype);  ///< for floats, the largest finite value
 
 /// The value of an IntImm (also inside a Broadcast).
 std::optional<int64_t> const_int(const Expr& e);
@@ -52,7 +52,8 @@ Ref<Range> range_of(Expr extent);
 
 // ---- operators -------------------------------------------------------------------------------------------------
 
-/// Brings both to a common type: int with float gives float, otherwise the wider; constants adopt the other side.
+/// Converts both operands to their common type: the float type if one is a float and one an integer, otherwise the
+/// wider type. A constant takes the type of the other operand.
 void promote(Expr& a, Expr& b);
 Expr cast(DataType dtype, Expr value);
 
@@ -63,7 +64,7 @@ Expr operator-(Expr a);
 Expr operator+(Expr a, int64_t b);
 Expr operator-(Expr a, int64_t b);
 Expr operator*(Expr a, int64_t b);
-/// Floats only: division of integers must say how it rounds.
+/// For floats only. For integers, truncdiv() and floordiv() say how the quotient is rounded.
 Expr div(Expr a, Expr b);
 Expr truncdiv(Expr a, Expr b);
 Expr truncmod(Expr a, Expr b);

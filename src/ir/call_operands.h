@@ -1,4 +1,4 @@
-// What the table of intrinsics asks of the operands of a call.
+// Checks the operands of calls against the table of intrinsics.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,8 @@
 
 namespace tilewright {
 
-/// Why the call of an intrinsic means nothing: the number of its operands, or their types. Nothing for other calls.
+/// Returns a message if a call of an intrinsic has the wrong number of operands, or operands of wrong types. Returns
+/// nothing for valid calls, and for calls of functions that are not in the table.
 std::optional<std::string> wrong_operands(const Call& call);
 
 }  // namespace tilewright

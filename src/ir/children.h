@@ -1,5 +1,5 @@
-// The children of a node, by the types of its fields: for code that knows the kind. Everything else goes through
-// ir/traverse.h, which stands on this.
+// Enumerates the children of a node whose kind is known at compile time, from the types of its fields. All other code
+// uses ir/traverse.h, which is built on this file.
 #pragma once
 
 #include "ir/stmt.h"

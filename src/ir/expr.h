@@ -35,7 +35,7 @@ struct Var {
 };
 struct IntImm {
   DataType dtype;
-  int64_t value = 0;  ///< of an unsigned 64-bit constant: its bits
+  int64_t value = 0;  ///< a uint64 constant is stored by its bits
   using Members = Fields<&IntImm::dtype, &IntImm::value>;
 };
 struct FloatImm {
@@ -88,11 +88,11 @@ TW_BINARY(GE)
 TW_BINARY(And)
 TW_BINARY(Or)
 #undef TW_BINARY
-/// Writes something for each of these kinds.
+/// Expands X(Kind) for each kind of binary operator.
 #define TW_BINARY_KINDS_BUT_LOGIC(X) \
   X(Add) X(Sub) X(Mul) X(Div) X(Mod) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE)
 #define TW_BINARY_KINDS(X) TW_BINARY_KINDS_BUT_LOGIC(X) X(And) X(Or)
-/// The operands of such a node; null for others.
+/// The operands of a binary operator; null for other nodes.
 struct BinaryOperands {
   const Expr *a = nullptr, *b = nullptr;
   explicit operator bool() const { return a != nullptr; }
@@ -178,7 +178,7 @@ enum class IterType : uint8_t {
 };
 struct IterVar {
   Ref<Range> dom;  ///< may be null for thread axes of scripts
-  Def<Var> var;    ///< scope: what the owner says (a block: all of it; a loop's binding: its body)
+  Def<Var> var;    ///< scope: the whole block; for the thread_binding of a loop, its body
   IterType iter_type = IterType::kDataPar;
   std::string thread_tag;  ///< "threadIdx.x", "" when not a thread axis
   using Members = Fields<&IterVar::dom, &IterVar::var, &IterVar::iter_type, &IterVar::thread_tag>;
@@ -201,7 +201,7 @@ struct Buffer {
   int64_t offset_factor = 1;
   BufferKind buffer_type = BufferKind::kDefault;
   std::vector<Ref<Axis>> axes = {};  ///< empty: dense
-  Expr default_value = {};           ///< of coordinates that a sparse buffer does not hold; null: 0
+  Expr default_value = {};           ///< value at coordinates that a sparse buffer does not store; null means 0
   using Members = Fields<&Buffer::data, &Buffer::dtype, &Buffer::shape, &Buffer::axis_separators, &Buffer::strides,
                          &Buffer::elem_offset, &Buffer::name, &Buffer::data_alignment, &Buffer::offset_factor,
                          &Buffer::buffer_type, &Buffer::axes, &Buffer::default_value>;
@@ -212,22 +212,22 @@ struct Buffer {
 };
 /// The scope of the memory behind a pointer: "global", "shared", "local", ...
 const std::string& scope_of(const Ref<Var>& pointer);
-/// One level of the structure of sparse buffers (SparseTIR, section 3.1). Below each position of the parent stand
-/// positions of this axis, each with a coordinate. An axis is fixed or variable: equally many positions below each of
-/// the parent's, or as many as `indptr` says; and dense or sparse: coordinates 0, 1, 2, ..., or those in `indices`.
-/// Buffers share the axes that they have in common; identity matters.
+/// One level of the structure of sparse buffers (SparseTIR, section 3.1). Each position of the parent axis has a
+/// segment of positions of this axis, and each position has a coordinate. In a fixed axis, all segments have the same
+/// length; in a variable axis, `indptr` delimits them. In a dense axis, the coordinates are 0, 1, 2, ...; in a sparse
+/// axis, they are stored in `indices`. Two buffers have a common axis if they refer to the same Axis node.
 struct Axis {
   std::string name;
   Ref<Axis> parent;     ///< null for a root, which is fixed and dense
   Expr length;          ///< coordinates are in [0, length)
-  Expr nnz;             ///< positions below all of the parent's
-  Expr nnz_cols;        ///< positions below each of the parent's; null for a variable axis
-  Ref<Buffer> indptr;   ///< of a variable axis: position p of the parent has those in [indptr[p], indptr[p + 1])
-  Ref<Buffer> indices;  ///< of a sparse axis: the coordinate of each position
-  DataType idtype = DataType::int_(32);  ///< of coordinates
-  bool sorted = true;                    ///< coordinates below one position of the parent ascend
+  Expr nnz;             ///< total number of positions
+  Expr nnz_cols;        ///< positions per segment; null for a variable axis
+  Ref<Buffer> indptr;   ///< variable axis: the segment of parent position p is [indptr[p], indptr[p + 1])
+  Ref<Buffer> indices;  ///< sparse axis: the coordinate of each position
+  DataType idtype = DataType::int_(32);  ///< type of coordinates
+  bool sorted = true;                    ///< whether coordinates ascend within each segment
   Ref<Axis> attached = {};  ///< the axis whose positions these are, selected by the coordinate of `parent`; or null
-  std::vector<Ref<Axis>> flattened = {};  ///< of a root whose coordinates number the elements over these axes
+  std::vector<Ref<Axis>> flattened = {};  ///< a root axis whose coordinates number the stored elements of these axes
   using Members = Fields<&Axis::name, &Axis::parent, &Axis::length, &Axis::nnz, &Axis::nnz_cols, &Axis::indptr,
                          &Axis::indices, &Axis::idtype, &Axis::sorted, &Axis::attached, &Axis::flattened>;
 
@@ -239,13 +239,13 @@ struct BufferRegion {
   std::vector<Ref<Range>> region;
   using Members = Fields<&BufferRegion::buffer, &BufferRegion::region>;
 };
-/// `buffer` is another name for `source`; its free shape, stride and offset variables are defined here.
+/// `buffer` is a view of `source`. Undefined variables in its shape, strides and offset are defined here.
 struct MatchBufferRegion {
   Def<Buffer> buffer;
   Ref<BufferRegion> source;
   using Members = Fields<&MatchBufferRegion::buffer, &MatchBufferRegion::source>;
 };
-/// initial_indices -> final_indices
+/// The function initial_indices -> final_indices.
 struct IndexMap {
   std::vector<Def<Var>> initial_indices;  ///< scope: final_indices
   std::vector<Expr> final_indices;

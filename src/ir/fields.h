@@ -24,6 +24,8 @@ struct Fields {
 
 namespace detail {
 
+/// Counts the members of an aggregate: the largest N for which T{any_1, ..., any_N} compiles, where AnyField converts
+/// to every type. ir/children.h compares this number with Members, so that no field is forgotten there.
 struct AnyField {
   template <class T>
   constexpr operator T() const;  // declared only: used in unevaluated brace initialization
@@ -52,7 +54,8 @@ constexpr std::string_view member_name() {
   return text.substr(text.rfind(':') + 1);
 }
 
-/// The name as a constant: looking for it at run time would cost more than most walks over fields.
+/// The name of a member, found at compile time. Searching it at run time would cost more than most traversals of
+/// fields.
 template <auto Member>
 inline constexpr std::string_view kMemberName = member_name<Member>();
 
@@ -69,8 +72,8 @@ constexpr void for_each_field(T& node, F&& f) {
   detail::apply_fields(node, std::forward<F>(f), typename std::remove_const_t<T>::Members{});
 }
 
-/// What is attached to loops, blocks and functions: keys sorted, values nodes of a closed set (numbers, strings,
-/// expressions, List, Dict, IndexMap, TensorData).
+/// Annotations of loops, blocks and functions, sorted by key. A value is a number, a string, an expression, or a List,
+/// Dict, IndexMap or TensorData node.
 class Annotations {
  public:
   using Entry = std::pair<std::string, NodeRef>;
@@ -104,8 +107,9 @@ class Annotations {
   std::vector<Entry> entries_;
 };
 
-/// What layers above work out about a node and remember with it: facts that follow from the node alone. They die with
-/// the node; a copy of the aggregate starts without any. Reading and adding are safe from several threads.
+/// A cache of analysis results, stored in the node that they describe. A result may depend on that node alone. Results
+/// are freed with the node, and a copy of the aggregate starts with an empty cache. Several threads may read and add
+/// results at once.
 class Memo {
  public:
   struct Fact {
@@ -121,8 +125,8 @@ class Memo {
   }
   ~Memo() { clear(); }
 
-  /// The fact of type T (derived from Fact), computed by `compute` on first use. T must not hold a reference to the
-  /// node itself: that would keep it alive forever.
+  /// Returns the result of type T (derived from Fact), which `compute` computes on first use. T must not own a
+  /// reference to the node: that would be a reference cycle, which is never freed.
   template <class T, class F>
   const T& get(F&& compute) const {
     static const char tag = 0;
@@ -154,11 +158,11 @@ class Memo {
   mutable std::atomic<Fact*> facts_{nullptr};
 };
 
-/// A number that identifies a block to a schedule. Neither equality, hash, text nor JSON sees it; a rewrite keeps it,
-/// and make() gives a fresh one where it is 0.
+/// A number by which a schedule identifies a block. Equality, hash, text and JSON ignore it. A rewrite keeps it, and
+/// make() replaces 0 by a new number.
 struct Identity {
   uint64_t value = 0;
-  Memo memo = {};  ///< facts about the block
+  Memo memo = {};  ///< analysis results about the block
 };
 
 }  // namespace tilewright

@@ -24,7 +24,7 @@ struct Infix {
   int precedence = kAtom;
 };
 
-/// The operator that stands between two operands of this type.
+/// Returns the infix operator for a kind of node with operands of this type.
 Infix infix_of(Kind kind, DataType operands);
 
 }  // namespace tilewright

@@ -1,4 +1,4 @@
-// Ranges of integers as Python computes with them: without overflow.
+// Interval arithmetic on integers of unlimited size, as Python's.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ struct IntegerRange {
   WideInteger low, high;
 };
 
-/// Whether each of them is a value of the integer type.
+/// Whether the integer type represents all integers of the range.
 bool holds(DataType type, const IntegerRange& range);
 /// Returns the range of Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, or (Kind::kCall) of the bit operation `intrinsic`,
 /// for operands in these ranges. Nothing if a result may need more than 126 bits, or if there is no result.

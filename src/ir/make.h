@@ -18,7 +18,7 @@ Ref<T> make(T data, SpanId span = 0);
 #include "ir/kinds.def"
 #undef X
 
-/// The node with another value of one field: with_field(loop, &For::kind, ForKind::kSerial).
+/// Returns a copy of the node with one field changed: with_field(loop, &For::kind, ForKind::kSerial).
 template <class T, class Field>
 Ref<T> with_field(const Ref<T>& node, Field T::* field, std::type_identity_t<Field> value) {
   T copy = *node;
@@ -26,7 +26,7 @@ Ref<T> with_field(const Ref<T>& node, Field T::* field, std::type_identity_t<Fie
   return make<T>(std::move(copy), node.span());
 }
 
-/// The node with another body; itself with the body that it has.
+/// Returns a copy of the node with another body; the node itself if the body is the same.
 template <class T>
 Ref<T> with_body(const Ref<T>& node, Stmt body) {
   return body == node->body ? node : with_field(node, &T::body, std::move(body));

@@ -11,7 +11,8 @@ namespace tilewright {
 
 // ---- operators of floats: each result is rounded to the type (round_result) ----------------------------------------
 
-/// NaN where one of them is NaN, so that the order of a reduction does not matter; which of two zeros is left open.
+/// NaN if an operand is NaN, so that the order of a reduction does not matter. For zeros of different signs, either one
+/// may be the result.
 inline double min_of(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 inline double max_of(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 /// Floor of the quotient rounded to float32, or to float64 for operands of that type.
@@ -19,7 +20,7 @@ inline double floor_div_of(DataType type, double a, double b) {
   double quotient = a / b;
   return std::floor(type.bits == 64 ? quotient : static_cast<float>(quotient));
 }
-/// a - floor(a / b) b without rounding on the way; a zero has the sign of the divisor.
+/// a - floor(a / b) * b without intermediate rounding. A zero result has the sign of the divisor.
 inline double floor_mod_of(double a, double b) {
   double r = std::fmod(a, b);
   if (r == 0) return std::copysign(0.0, b);
@@ -31,10 +32,10 @@ inline double floor_mod_of(double a, double b) {
 struct IntArgs {
   int64_t a = 0, b = 0, c = 0, d = 0;
 };
-/// An intrinsic of numbers of the floating-point type, rounded to it; 0 or 1 for one that gives bool. The row says
-/// `of_floats`.
+/// Computes an intrinsic on floats of the type. The result is rounded to the type; a bool is 0 or 1. The intrinsic's
+/// row has `of_floats`.
 double compute(Intrinsic intrinsic, DataType type, double a, double b = 0, double c = 0);
-/// An intrinsic of integers of the type, wrapped to it. The row says `of_integers`.
+/// Computes an intrinsic on integers of the type. The result wraps to the type. The intrinsic's row has `of_integers`.
 int64_t compute(Intrinsic intrinsic, DataType type, const IntArgs& args);
 
 }  // namespace tilewright

@@ -217,7 +217,7 @@ Ref<T> NodeRef::cast() const {
   return is<T>() ? Ref<T>(node_) : Ref<T>();
 }
 
-/// A field that binds: the variable (or buffer) is defined here; the owning kind says over what.
+/// A field that defines a variable or buffer. A comment at the field names the scope of the definition.
 template <class T>
 class Def : public Ref<T> {
  public:
@@ -226,9 +226,9 @@ class Def : public Ref<T> {
   Def(const Ref<T>& ref) : Ref<T>(ref) {}  // NOLINT: implicit on purpose
 };
 
-/// A handle kept alive by a shared_ptr, as Diagnostic::nodes wants it.
+/// Wraps a handle in a shared_ptr, for Diagnostic::nodes: support/ does not know NodeRef.
 std::shared_ptr<const void> keep(const NodeRef& node);
-/// Back from keep().
+/// Returns the handle that keep() wrapped.
 NodeRef kept(const std::shared_ptr<const void>& pointer);
 
 }  // namespace tilewright

@@ -30,8 +30,8 @@ double int_to_float(DataType from, DataType to, int64_t value);
 /// result in double precision, which is precise enough for sums, differences, products, quotients and roots of floats.
 double round_result(DataType type, double exact);
 
-/// Division and remainder rounding towards minus infinity; the divisor is not 0. The smallest number by -1, whose
-/// quotient does not fit, gives itself and 0.
+/// Division that rounds towards minus infinity, and its remainder. The divisor is not 0. Dividing the smallest number
+/// by -1 overflows: the quotient wraps to the smallest number, and the remainder is 0.
 inline int64_t floor_div(int64_t a, int64_t b) {
   if (b == -1) return static_cast<int64_t>(-static_cast<uint64_t>(a));
   int64_t q = a / b;

@@ -48,12 +48,12 @@ struct IntrinsicRow {
 };
 
 const IntrinsicRow& intrinsic_row(Intrinsic intrinsic);
-/// By the name of an Op, with or without the prefix "tir."; kUnknown for anything else.
+/// Finds an intrinsic by the name of its Op, with or without the prefix "tir."; kUnknown if there is none.
 Intrinsic find_intrinsic(std::string_view name);
-/// Of a call; kUnknown when it calls a function of the module or an operator that is not in the table, or has another
-/// number of arguments than that row. Passes need not count arguments before they read them.
+/// Returns the intrinsic that is called; kUnknown for functions of the module, and for operators that are not in the
+/// table. Also kUnknown if the number of arguments differs from the table, so callers need not check it.
 Intrinsic intrinsic_of(const Call& call);
-/// The row whose name a call has, whatever its arguments are: for the verifier, which counts them.
+/// Like intrinsic_of(), but ignores the number of arguments: for the verifier, which reports a wrong number.
 Intrinsic named_by(const Call& call);
 inline bool is_call_to(const Expr& e, Intrinsic intrinsic) {
   const Call* call = e.as<Call>();
@@ -61,9 +61,10 @@ inline bool is_call_to(const Expr& e, Intrinsic intrinsic) {
 }
 /// The shared Op node of the intrinsic.
 Ref<Op> intrinsic_op(Intrinsic intrinsic);
-/// Op node of any name; one of the table gives its shared node.
+/// Returns an Op node of any name; for an intrinsic, its shared node.
 Ref<Op> op_named(std::string_view name);
-/// The strongest effect in the expression; unknown operators and functions count as kUpdateState, a load as kReadState.
+/// Returns the strongest effect in the expression. A load counts as kReadState, unknown operators and functions count
+/// as kUpdateState.
 Effect effect_of(const Expr& e);
 
 }  // namespace tilewright

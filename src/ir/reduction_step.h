@@ -1,4 +1,4 @@
-// Steps of a reduction: a store element = element (op) value, with an op that takes its values in any order.
+// Recognizes stores that are steps of a reduction: element = element (op) value, with a commutative and associative op.
 #pragma once
 
 #include <optional>
@@ -10,47 +10,46 @@ namespace tilewright {
 
 class ReductionStep {
  public:
-  /// Returns the reduction step of a store. Nothing if it is none, or if its value also depends on the element in
-  /// another way.
+  /// Returns the reduction step that the store executes. Nothing if it executes none, or if the operand depends on the
+  /// element, too.
   static std::optional<ReductionStep> of(const BufferStore& store);
 
-  /// The element before, as the store loads it.
+  /// The load of the previous value of the element.
   const Expr& element() const { return element_; }
   /// The operand that a step adds, multiplies, ...
   const Expr& operand() const { return operand_; }
-  /// Steps of one operation on one element may change places: numbers from 1 on. Subtracting is adding the opposite.
+  /// A number >= 1 that identifies the operation. Steps on one element with the same number may be reordered. Addition
+  /// and subtraction have the same number.
   int operation() const;
 
-  /// `element` after one more step, or after one with another operand.
+  /// Returns the value of `element` after one step with the operand of this step, or with another one.
   Expr step(const Expr& element) const { return step(element, operand_); }
   Expr step(const Expr& element, const Expr& operand) const;
-  /// Two partial results as one, of vectors too.
+  /// Combines two partial results, which may be vectors.
   Expr combine(const Expr& a, const Expr& b) const;
   /// The neutral element of the operation, with which a partial result starts.
   Expr identity() const;
-  /// Combining the initial value a second time changes nothing: it is neutral, or a constant that may be combined any
-  /// number of times.
+  /// Whether several partial results may begin with the initial value `start`: it is the neutral element, or a constant
+  /// of an idempotent operation such as min.
   bool may_restart_from(const Expr& start) const;
-  /// The element decides whether the operand is evaluated: `element and operand`, in this order.
+  /// Whether the value of the element decides if the operand is evaluated: `element and operand`, in this order.
   bool may_skip_operand() const { return is_first_ && (kind_ == Kind::kAnd || kind_ == Kind::kOr); }
-  /// A step adds its operand.
   bool is_sum() const { return kind_ == Kind::kAdd; }
-  /// A step subtracts it.
   bool is_difference() const { return kind_ == Kind::kSub; }
-  /// A step keeps the smaller, or the larger, of the two.
   bool is_min() const { return kind_ == Kind::kMin; }
   bool is_max() const { return kind_ == Kind::kMax; }
-  /// Any order of the values gives the same: integers wrap, and min and max choose one of them.
+  /// Whether reordering steps does not change the result, not even by rounding: integers wrap, and min and max select
+  /// one of their operands.
   bool is_exact() const;
 
  private:
   ReductionStep(Kind kind, Intrinsic bits, Expr element, Expr operand, bool is_first)
       : kind_(kind), bits_(bits), element_(std::move(element)), operand_(std::move(operand)), is_first_(is_first) {}
 
-  Kind kind_;       ///< kCall: `bits_`
-  Intrinsic bits_;  ///< an operation on bits
+  Kind kind_;       ///< kCall for the bitwise operation `bits_`
+  Intrinsic bits_;  ///< the bitwise operation
   Expr element_, operand_;
-  bool is_first_;  ///< the element stands left of the operand
+  bool is_first_;  ///< whether the element is the left operand
 };
 
 }  // namespace tilewright

@@ -1,4 +1,4 @@
-// Refusals of a part of the user's program.
+// Errors that refer to a part of the user's program.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tilewright {
 
-/// A refusal that underlines `node` in the user's program; nothing where `node` is not defined.
+/// Returns an error that underlines `node` in the user's program. A null `node` underlines nothing.
 Diagnostic refuse_at(const NodeRef& node, std::string code, std::string message, std::string hint = {});
 
 }  // namespace tilewright

@@ -10,7 +10,7 @@ constexpr int kVscales[] = {1, 2, 4, 8, 16};
 constexpr int kMaxVscale = 16;
 
 bool uses_vscale(const Expr& e);
-/// With the number in the place of T.vscale().
+/// Returns the expression with T.vscale() replaced by the number.
 Expr with_vscale(const Expr& e, int vscale);
 
 }  // namespace tilewright

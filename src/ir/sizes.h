@@ -1,11 +1,11 @@
-// The variables that a buffer defines: its extents, strides and offset, as far as they are plain variables, where it is
-// matched to something that has values for them.
+// The variables that a matched buffer defines: each extent, stride and offset that is a plain variable gets its value
+// from the argument or region that the buffer is matched to.
 //
 //   A = T.match_buffer(a, (n, m), strides=(s, 1))      defines n, m and s, unless something before has
 //   V = T.match_buffer(A[i, 0:m], (m,), ...)           uses m, since it is defined
 //
-// The one answer for equality, verifier, interpreter and lowering; printer and signature take all fields as they stand
-// (docs/decisions/0018-who-defines-sizes.md). Buffers that are allocated or declared define nothing.
+// Equality, verifier, interpreter and lowering all use this definition; printer and signature use all fields instead
+// (docs/decisions/0018-who-defines-sizes.md). Buffers that are allocated or declared define no variables.
 #pragma once
 
 #include <type_traits>
@@ -27,7 +27,8 @@ struct Size {
   Ref<Var> var;
 };
 
-/// Calls define(Size) for each variable that the buffer would define, in order; one that occurs twice comes twice.
+/// Calls define(Size) for each extent, stride and offset that is a variable, in order. A variable that occurs twice is
+/// passed twice.
 template <class F>
 void for_each_size(const Buffer& buffer, F&& define) {
   auto look = [&](const Expr& e, Size::Of what, size_t dimension) {

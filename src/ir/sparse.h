@@ -5,8 +5,9 @@
 //   K = T.sp.dense_fixed(16)
 //   A = T.sp.match_buffer(a, (I, J, K))        an array of shape (nnz, 16)
 //
-// A variable axis counts its positions through all of its ancestors, so these have one dimension together: only chains
-// that end in a variable axis are flattened, and every fixed axis outside of one keeps a dimension of its own.
+// The positions of a variable axis are numbered consecutively across all positions of its ancestors. The axis and its
+// ancestors therefore share one dimension, as I and J do above. A fixed axis that is not an ancestor of a variable axis
+// has its own dimension, as K does.
 #pragma once
 
 #include <optional>
@@ -17,34 +18,35 @@
 
 namespace tilewright {
 
-/// One dimension of the array: the axis that counts along it.
+/// One dimension of the array that stores a sparse buffer.
 struct StoredDimension {
-  size_t axis;  ///< its number in the list of axes
+  size_t axis;  ///< index, in the list of axes, of the axis whose positions this dimension enumerates
   Expr extent;
 };
-/// Those of a buffer over the axes, outermost first: in the order in which the chains begin.
+/// Returns the dimensions of the array for a buffer over `axes`, outermost first. A dimension that several axes share
+/// is ordered by the first of them.
 std::vector<StoredDimension> stored_dimensions(const std::vector<Ref<Axis>>& axes);
-/// Their extents.
+/// Returns the extents of these dimensions.
 std::vector<Expr> stored_shape(const std::vector<Ref<Axis>>& axes);
 /// Returns how many elements a buffer over the axes stores.
 Expr stored_elements(const std::vector<Ref<Axis>>& axes);
 
-/// Those that an init runs over: the spatial ones, but for those below an axis of the reduction, which exist during the
-/// reduction only.
+/// Returns the variables over which the init of an iteration runs: the spatial ones, except those whose axis is below a
+/// reduction axis. Coordinates of the latter are only known during the reduction.
 std::vector<Ref<SpIterVar>> variables_of_init(const SparseIteration& iteration);
 
-/// A buffer that holds structure of an axis, and how many elements the axis takes from it.
+/// A buffer that stores the structure of an axis, and the number of its elements that the axis uses.
 struct StructureArray {
   Ref<Buffer> buffer;
   Expr needed;
 };
-/// The indptr and the indices of an axis; none of an attached axis, whose structure is that of another one.
+/// Returns the indptr and the indices of an axis. Empty for an attached axis, which uses the structure of another axis.
 std::vector<StructureArray> structure_arrays(const Axis& axis);
 
 /// Returns the declared domains of the structure buffers (indptr, indices) of a function's axes, one for each buffer.
 std::vector<BufferDomain> structure_domains(const PrimFunc& func);
 
-/// A rule that is broken (ir/verify.h).
+/// A violation of a rule of ir/verify.h.
 struct SparseFault {
   const char* code;
   std::string message;
@@ -55,7 +57,7 @@ std::optional<SparseFault> fault_of(const Ref<Buffer>& buffer);
 std::optional<SparseFault> fault_of(const Ref<Axis>& axis);
 /// Returns the fault for a node whose kind does not occur at the stage.
 SparseFault misplaced(const NodeRef& node, Stage stage);
-/// `around`: the axes that iterations around it run over.
+/// `around`: the axes of the enclosing iterations.
 std::optional<SparseFault> fault_of(const SparseIteration& iteration, const std::vector<Ref<Axis>>& around,
                                     const NodeRef& where);
 

@@ -11,7 +11,7 @@ struct LetStmt {
   Stmt body;
   using Members = Fields<&LetStmt::var, &LetStmt::value, &LetStmt::body>;
 };
-/// What v0.20 scripts spell with T.attr; our passes invent no new keys.
+/// The node for T.attr of TVM v0.20. Passes of Tilewright add no keys of their own.
 struct AttrStmt {
   NodeRef node;
   std::string attr_key;
@@ -82,7 +82,7 @@ struct IfThenElse {
 };
 enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThreadBinding };
 /// for loop_var in range(min, min + extent): body
-/// `kind` says who executes the iterations; it never changes which iterations exist.
+/// `kind` says how the iterations are executed, not which iterations there are.
 struct For {
   Def<Var> loop_var;  ///< scope: body
   Expr min, extent;
@@ -112,35 +112,34 @@ struct Block {
   using Members = Fields<&Block::iter_vars, &Block::alloc_buffers, &Block::match_buffers, &Block::reads, &Block::writes,
                          &Block::name_hint, &Block::annotations, &Block::init, &Block::body, &Block::id>;
 };
-/// Runs `block` with its iteration variables bound to iter_values, where predicate holds.
+/// Runs `block` with its iteration variables bound to iter_values, if the predicate holds.
 struct BlockRealize {
   std::vector<Expr> iter_values;
   Expr predicate;
   Ref<Block> block;
   using Members = Fields<&BlockRealize::iter_values, &BlockRealize::predicate, &BlockRealize::block>;
 };
-/// Asks for a region to be brought into the cache; changes nothing else.
+/// Prefetches a region into the cache. It has no other effect.
 struct Prefetch {
   Ref<BufferRegion> region;
   using Members = Fields<&Prefetch::region>;
 };
 
-/// A variable that takes the coordinates of an axis.
+/// An iteration variable whose values are the coordinates of an axis.
 struct SpIterVar {
   Def<Var> var;                             ///< scope: the iteration
   IterType iter_type = IterType::kDataPar;  ///< kDataPar or kCommReduce
   Ref<Axis> axis;
-  bool fused = false;  ///< runs in one loop with the one before it
+  bool fused = false;  ///< shares one loop with the variable before it
   using Members = Fields<&SpIterVar::var, &SpIterVar::iter_type, &SpIterVar::axis, &SpIterVar::fused>;
 };
-/// Runs `body` for the coordinates that the axes hold, the first variable outermost. Parents of axes come before them,
-/// or belong to an iteration around.
+/// Runs `body` for all coordinates that the axes store; the first variable is the outermost loop. The parent of each
+/// axis comes before it, or belongs to an enclosing iteration.
 struct SparseIteration {
   std::vector<Ref<SpIterVar>> iter_vars;  ///< scope: the whole iteration
   std::string name_hint;
   Annotations annotations;
-  Stmt init;  ///< null, or what runs first for each point of the spatial variables, where there are reduction steps or
-              ///< not
+  Stmt init;  ///< null, or what runs first for each point of the spatial variables, even if there is no reduction step
   Stmt body;
   using Members = Fields<&SparseIteration::iter_vars, &SparseIteration::name_hint, &SparseIteration::annotations,
                          &SparseIteration::init, &SparseIteration::body>;
@@ -148,7 +147,8 @@ struct SparseIteration {
 
 // ---- functions -------------------------------------------------------------------------------------------------
 
-/// A parameter of handle type that is a buffer. Free shape, stride and offset variables are defined here.
+/// A function on buffers and scalars. `buffer_map` has the buffers of parameters of handle type. A shape, stride or
+/// offset of these buffers that is an undefined variable defines that variable.
 struct PrimFunc {
   std::vector<Def<Var>> params;
   std::vector<std::pair<Ref<Var>, Def<Buffer>>> buffer_map;  ///< in the order of the parameters
@@ -159,7 +159,7 @@ struct PrimFunc {
   using Members = Fields<&PrimFunc::params, &PrimFunc::buffer_map, &PrimFunc::ret_type, &PrimFunc::attrs,
                          &PrimFunc::body, &PrimFunc::axes>;
 
-  /// The buffer of a parameter, null if it is a scalar or an opaque handle.
+  /// Returns the buffer of a parameter; null if it is a scalar or an opaque handle.
   Ref<Buffer> buffer_of(const Ref<Var>& param) const {
     for (const auto& [var, buffer] : buffer_map) {
       if (var == param) return buffer;
@@ -167,7 +167,7 @@ struct PrimFunc {
     return {};
   }
 };
-/// Functions of any dialect by name, sorted by name.
+/// Functions, sorted by name.
 struct Module {
   std::vector<std::pair<std::string, Func>> functions;
   Annotations attrs;

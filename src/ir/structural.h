@@ -1,9 +1,9 @@
 // Structural equality and hash, derived from the field lists.
 //
-// Bound variables and buffers match by the position of their definition, views that nothing declares on bound memory by
-// their first use, free ones by identity (or, with map_free_vars, by first occurrence). Names of variables, buffers and
-// blocks, identities of blocks and spans take no part; floats compare by their bits; attributes do not depend on the
-// order they were set in.
+// Bound variables and buffers match by the position of their definition. Free ones match by identity or, with
+// map_free_vars, by first occurrence. An undeclared buffer whose data variable is bound matches by its first use.
+// Names, identities of blocks and spans are ignored. Floats are compared by their bits. The order in which attributes
+// were set does not matter.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,8 @@ inline bool structural_equal(const NodeRef& lhs, const NodeRef& rhs, bool map_fr
 /// The same in every process; version 2 of the scheme. Equal programs have equal hashes; free variables enter by the
 /// order of their first occurrence.
 Hash128 structural_hash(const NodeRef& node);
-/// Equal with the very same variables and buffers: the check that needs no mapping, for expressions.
+/// Whether two expressions are equal if each variable and buffer matches itself only. Cheaper than structural_equal()
+/// on common expressions, because no mapping of variables is needed.
 inline bool same_expr(const Expr& a, const Expr& b) {
   if (a == b) return true;
   if (!a.defined() || !b.defined() || a.kind() != b.kind() || a.dtype() != b.dtype()) return false;
@@ -40,7 +41,7 @@ inline bool same_expr(const Expr& a, const Expr& b) {
 inline bool same_exprs(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return std::ranges::equal(a, b, same_expr);
 }
-/// Constants of one value, whatever their types, or the same expression.
+/// Whether both are constants with the same value, of any types, or both are the same expression.
 inline bool same_number(const Expr& a, const Expr& b) {
   const IntImm *x = a.as<IntImm>(), *y = b.as<IntImm>();
   return x && y ? x->value == y->value : same_expr(a, b);

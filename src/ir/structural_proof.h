@@ -1,4 +1,4 @@
-// Structural equality up to differences that somebody proves to be none.
+// Structural equality modulo integer arithmetic: a prover may show that two expressions of different form are equal.
 #pragma once
 
 #include <span>
@@ -7,15 +7,16 @@
 
 namespace tilewright {
 
-/// Decides where two integer expressions differ. Asked from the innermost expressions outwards.
+/// Decides whether two integer expressions that differ in form have equal values. The comparison asks for the innermost
+/// expressions that differ first, then for the expressions around them.
 class DifferenceProver {
  public:
   struct Pair {
     NodeRef lhs, rhs;
   };
   virtual ~DifferenceProver() = default;
-  /// `bound`: the variables and buffers that belong to each other. `around`: the nodes of the left side that contain
-  /// the expression, from the root inwards.
+  /// `bound`: pairs of variables and buffers that match. `around`: the nodes on the left side that contain the
+  /// expression, starting with the root.
   virtual bool equal(const Expr& lhs, const Expr& rhs, std::span<const Pair> bound,
                      std::span<const NodeRef> around) = 0;
 };

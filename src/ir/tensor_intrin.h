@@ -1,4 +1,5 @@
-// Instructions on tensors, as data: what one computes, written as a program, and how it is written.
+// Tensor intrinsics. Each one has a description, a program that defines what it computes, and an implementation, the
+// code that tensorize inserts.
 //
 //   description                                   implementation
 //   for i, k in T.grid(16, 4):                    a = T.reinterpret("int32", A[0:4])
@@ -6,13 +7,13 @@
 //       vi, vk = T.axis.remap("SR", [i, k])         "int32x16", "llvm.x86.avx512.vpdpbusd.512", C[0:16], ...)
 //       C[vi] = C[vi] + A[vk] * B[vi, vk]
 //
-// tensorize puts the implementation where a block computes what the description says. From then on the block is known
-// by its contract: what analyses and the interpreter cannot see into means what the description says. A block stands
-// for an intrinsic by its text: its body is that of the implementation, over views in place of the parameters. So this
-// survives printing, JSON, and replay.
+// tensorize replaces a block that matches the description by one with the implementation as its body. Analyses and the
+// interpreter cannot interpret the machine instructions in that body, so they use the description instead. They
+// recognize the block by its body: it is the implementation, with views in place of the parameters. No annotation is
+// needed, so the block is still recognized after printing and parsing, JSON and replay.
 //
-// One table in a process, filled by those who know processors (Python: tilewright.TensorIntrin); safe to use from
-// several threads. That description and implementation compute the same is the word of who registers them.
+// There is one table per process (Python: tilewright.TensorIntrin), which several threads may use at once. Nothing
+// checks that an implementation computes what its description says.
 #pragma once
 
 #include <functional>
@@ -30,32 +31,34 @@ struct TensorIntrin {
   std::string name;
   Ref<PrimFunc> desc, impl;           ///< functions of the same buffers; the body of each is one block without axes
   std::vector<std::string> features;  ///< instruction sets that the implementation needs, by the names of targets
-  bool compact = true;                ///< memory whose strides it does not state, and takes by pointer, is compact
+  bool compact = true;                ///< buffers without strides that it accesses by pointer must be contiguous
 
-  /// Both with indices of 64 bits, for programs that have those; registering makes them, null where that cannot be.
+  /// The same functions with 64-bit indices. register_tensor_intrin() derives them; null if that is impossible.
   Ref<PrimFunc> wide_desc{}, wide_impl{};
 
-  /// The block that a function consists of; null if it does not.
+  /// Returns the single block of a description or implementation; null if the function has another form.
   static Ref<Block> block_of(const Ref<PrimFunc>& func);
 };
 
-/// ArgumentError "tensor-intrin/signature" where the two do not fit together, "tensor-intrin/name" where the name is
-/// taken and `replace` is not set.
+/// ArgumentError "tensor-intrin/signature" if the buffers of description and implementation differ, and
+/// "tensor-intrin/name" if the name is registered and `replace` is not set.
 Status register_tensor_intrin(TensorIntrin intrin, bool replace = false);
-/// Null if there is none of that name, and the source registers none when it is asked.
+/// Returns null if no intrinsic has that name, also after the source (below) was asked to register it.
 std::shared_ptr<const TensorIntrin> find_tensor_intrin(std::string_view name);
-/// Who is asked for a name that the table lacks, and may register it: intrinsics of any size are made when they are
-/// named, as a trace of another process names them. It is called without a lock, and must not throw.
+/// Sets a callback for names that are not in the table. It may register the intrinsic: families of intrinsics of any
+/// size are created on demand, for example when a trace from another process is replayed. It is called without a lock
+/// and must not throw.
 void set_tensor_intrin_source(std::function<void(std::string_view)> source);
 /// Sorted.
 std::vector<std::string> tensor_intrin_names();
 
-/// A call that means something to a processor only: its effect is on state, or it names a function of another compiler.
+/// Whether the call is a machine instruction or an external function, whose meaning the interpreter does not know.
 bool is_machine_call(const Call& call);
 
-/// The block with the description in place of an implementation that makes such calls; the same pointer if it is none.
+/// If the block is an implementation with machine calls, returns it with the description as its body. Returns the same
+/// pointer for other blocks.
 Ref<Block> described(const Ref<Block>& block);
-/// All blocks.
+/// Replaces all such blocks of a module.
 Ref<Module> described(const Ref<Module>& module);
 
 }  // namespace tilewright

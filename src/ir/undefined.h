@@ -1,4 +1,4 @@
-// Variables that look defined to the author of a program and are not: what is said of them.
+// Error messages for uses of undefined variables that look defined at first sight.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@ struct UndefinedUse {
   NodeRef where;
 };
 
-/// A variable that nothing around defines; `elsewhere`: another part of the program does.
+/// A variable that no enclosing scope defines. `elsewhere`: whether another part of the program defines it.
 std::optional<UndefinedUse> undefined_var(const Ref<Var>& v, bool elsewhere);
-/// An extent, stride or offset of a parameter's buffer that is computed from a size, (n * 2,), which does not define
-/// the size.
+/// An extent, stride or offset of a parameter's buffer that is an expression of a size, such as the extent n * 2. Only
+/// an extent that is `n` itself defines n.
 std::optional<UndefinedUse> undefined_size(const Ref<Buffer>& buffer,
                                            const std::function<bool(const Ref<Var>&)>& is_defined);
-/// A domain that is computed from another axis of its block. Domains belong to the instance of the block as a whole.
-/// `realize` (may be null): what binds the axes.
+/// The domain of an axis that depends on another axis of the same block. Domains may not, because they are evaluated
+/// before any axis has a value. `realize` (may be null): the realization of the block.
 std::optional<UndefinedUse> dependent_domain(const IterVar& axis, const BlockRealize* realize, const Block& block);
 
 }  // namespace tilewright

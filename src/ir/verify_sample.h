@@ -1,4 +1,4 @@
-// A program for tests of verifiers, and what it is made of.
+// A small program for tests of verifiers, and functions that build its parts.
 #pragma once
 
 #include "ir/build.h"

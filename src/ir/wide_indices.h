@@ -1,11 +1,12 @@
-// Programs over buffers with sizes of 64 bits.
+// Conversion of programs to 64-bit indices.
 #pragma once
 
 #include "ir/stmt.h"
 
 namespace tilewright {
 
-/// The function with loops, axes, sizes and indices of 32 bits made ones of 64. What it computes with stays.
+/// Returns the function with loops, axes, sizes and indices converted from 32 to 64 bits. The types of values that it
+/// loads, computes and stores do not change.
 Ref<PrimFunc> with_wide_indices(const Ref<PrimFunc>& func);
 
 }  // namespace tilewright
