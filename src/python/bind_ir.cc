@@ -206,11 +206,13 @@ Expr bit_or(Expr a, Expr b) {
   return integer_call<Intrinsic::k_bitwise_or>(std::move(a), std::move(b));
 }
 
-/// Whether two expressions are one node; nothing where they are two that may be equal in some steps of the program.
+/// Whether two expressions are one node; nothing where that does not say whether their values are equal in all steps of
+/// the program: where two vary, and where a number may be NaN.
 std::optional<bool> is_same_node(const Expr& a, const Expr& b) {
-  if (a == b) return true;
+  const bool is_one = a == b;
+  if (is_one && !a.dtype().is_float()) return true;
   if (varies(a) || varies(b)) return std::nullopt;
-  return false;
+  return is_one;
 }
 
 /// Returns the meaning of `if expr:`: constants have a truth value, `a == b` and `a != b` compare identity (so that `v

@@ -603,11 +603,13 @@ def _tiles(d: Dice, block: Any) -> dict[str, tuple[Any, int]]:
 
 def annotate(d: Dice) -> None:
     where = d.loop() if d.chance(0.5) else d.block()
-    value = d.take([1, "text", 0.5, "list", "drawn"])
+    value = d.take([1, "text", 0.5, "list", "drawn", "extent"])
     if value == "list":
         value = [1, ["x"], 2.5]
     elif value == "drawn":
         value = d.sch.sample_categorical([1, 2, 4], [0.5, 0.25, 0.25])
+    elif value == "extent":  # an expression where sizes are open, which traces cannot hold
+        value = [d.sch.get(d.loop()).extent]
     d.sch.annotate(where, d.take(["note", "other"]), value)
 
 
@@ -635,12 +637,14 @@ def transform_layout(d: Dice) -> None:
     buffer = regions[position].buffer
     layouts = LAYOUTS.get(len(buffer.shape), [])
     layout = layouts[d.take(range(len(layouts)))]
-    kind = d.take(["none", "none", "number", "function"])
+    kind = d.take(["none", "none", "number", "function", "extent"])
     pad_value: Any = None
     if kind == "number":
         pad_value = 1.5 if "float" in buffer.dtype else 1
     elif kind == "function" and buffer.dtype == "int32":
         pad_value = lambda *indices: sum(indices)  # noqa: E731
+    elif kind == "extent":
+        pad_value = buffer.shape[0].astype(buffer.dtype)
     d.sch.transform_layout(
         block, (which, position), layout, pad_value=pad_value, assume_injective_transform=d.chance(0.2)
     )

@@ -111,3 +111,30 @@ def test_values() -> None:
         with pytest.raises(tw.ScriptError) as refused:
             from_source(program(statement.format(value), drawn.dtype))
         assert "!= 0" in str(refused.value) or "T.if_then_else" in str(refused.value), str(refused.value)
+
+
+def test_conditions_in_functions() -> None:
+    """A function of Python that a script calls decides while parsing: it is refused, or right for all elements."""
+    refused = 0
+    for seed in seeds(0, 80):
+        drawn = Drawn(seed)
+        condition = drawn.truth(2) if seed % 2 else drawn.condition(2)
+        names = {"A[v]": "a", "C[v]": "c", "P[v]": "p"}
+        inside = condition
+        for element, name in names.items():
+            inside = inside.replace(element, name)
+        chosen = eval(f"lambda a, c, p, v: 1 if {inside} else 2")
+        try:
+            function = from_source(
+                program("B[v] = chosen(A[v], C[v], P[v], v)", drawn.dtype), extra_vars={"chosen": chosen}
+            )
+        except tw.ScriptError as error:
+            assert error.hint, str(error)
+            refused += 1
+            continue
+        given = drawn.arrays()
+        items: dict[str, Any] = {name: array.tolist() for name, array in given.items()}
+        b = np.full(EXTENT, -1, "int32")
+        tw.compile(function, target="interpreter")(*given.values(), b)
+        assert b.tolist() == [1 if eval(condition, {"v": v, **items}) else 2 for v in range(EXTENT)], condition
+    assert refused

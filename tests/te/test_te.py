@@ -456,6 +456,7 @@ def test_functions_that_had_been_forgotten():
     [
         lambda A, i, j: 1.0 if A[i, j] == 1 else 0.0,
         lambda A, i, j: 1.0 if A[i, j] != A[j, i] else 0.0,
+        lambda A, i, j: (lambda x: 0.0 if x != x else x)(A[i, j]),
         lambda A, i, j: 1.0 if i == j else 0.0,
         lambda A, i, j: 1.0 if i == 0 else 0.0,
         lambda A, i, j: A[i, j] if i + j != 3 else 0.0,
