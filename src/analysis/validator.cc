@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/brief.h"
+#include "arith/analyzer.h"
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
@@ -44,12 +45,25 @@ Stmt check_domain(const BufferDomain& domain) {
 /// Neighbors from `begin` to before `end`; the first one has none before it.
 Stmt check_neighbors(const BufferDomain& domain, const Expr& begin, const Expr& end, const std::string& where) {
   const Ref<Buffer>& buffer = domain.buffer;
-  const bool may_repeat = domain.order == ValueOrder::kNondecreasing;
+  const bool may_repeat = domain.order != ValueOrder::kIncreasing;
   const Ref<Var> step = var("i", end.dtype());
   const Expr position = begin + 1 + step, value = load(buffer, {position}), before = load(buffer, {position - 1});
   const std::string rule = may_repeat ? "is less than the value before it" : "does not exceed the value before it";
   Stmt body = check(may_repeat ? le(before, value) : lt(before, value), buffer->name, position, rule + where);
   return loop(step, max(end - begin - 1, zero(end.dtype())), body);
+}
+
+/// The first and the last element, where there are any.
+Stmt check_ends(const BufferDomain& domain) {
+  const Expr count = domain.buffer->shape[0], last = count - 1;
+  auto at = [&](const Expr& position, const Expr& value, const std::string& end) {
+    const Ref<Var> once = var("i", count.dtype());
+    Stmt body = check(eq(wide(load(domain.buffer, {position})), wide(value)), domain.buffer->name, position,
+                      "is not " + brief(value) + ", with which offsets " + end);
+    return loop(once, min(max(count, zero(count.dtype())), one(count.dtype())), body);
+  };
+  return seq(
+      {at(zero(count.dtype()), domain.min, "begin"), at(last, arith::Analyzer().simplify(domain.end - 1), "end")});
 }
 
 /// A mark for each value that the buffer may have says whether an earlier element has it.
@@ -134,6 +148,7 @@ DeclaredChecks declared_checks(const PrimFunc& func) {
       result.checks.push_back(check_distinct(domain, result.allocated));
     } else if (domain.order != ValueOrder::kNone) {
       result.checks.push_back(check_order(domain));
+      if (domain.order == ValueOrder::kOffsets) result.checks.push_back(check_ends(domain));
     }
   }
   for (const DisjointBuffers& group : disjoint_buffers(*root->block)) {

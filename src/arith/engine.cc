@@ -191,7 +191,8 @@ void Engine::assume(const BufferDomain& domain) {
   elements.min = end_of(domain.min, true);
   elements.max = end_of(domain.end - 1, false);
   const bool is_increasing = domain.order == ValueOrder::kIncreasing;
-  elements.ascends = (is_increasing || domain.order == ValueOrder::kNondecreasing) && !domain.segments.defined();
+  const bool is_ordered = domain.order != ValueOrder::kNone && domain.order != ValueOrder::kDistinct;
+  elements.ascends = is_ordered && !domain.segments.defined();
   elements.strictly = elements.ascends && is_increasing;
   forget();
   elements_.insert(domain.buffer->data, std::move(elements));

@@ -88,7 +88,21 @@ void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
       });
     });
   };
+  auto is_at = [&](const Expr& begin, const Expr& end, const Expr& wanted) {
+    each_position(expr(begin), expr(end), [&](int position) {
+      Ref<Var> index = var("i", DataType::int_(64));
+      with_definition(index, position, [&] {
+        Expr value = load(buffer, index);
+        emit({.op = Op::kAssume, .a = expr(eq(value, wanted)), .b = position, .c = expr(value), .extra = declared});
+      });
+    });
+  };
   scoped([&] {
+    if (domain.order == ValueOrder::kOffsets) {
+      const Expr count = tilewright::cast(DataType::int_(64), buffer->shape[0]);
+      is_at(i64(0), min(count, Expr(i64(1))), domain.min);
+      is_at(max(count - 1, Expr(i64(0))), count, domain.end - 1);
+    }
     if (!domain.segments.defined()) return ascends(constant(1), expr(buffer->shape[0]));
     each_position(constant(1), expr(domain.segments->shape[0]), [&](int segment) {
       Ref<Var> index = var("s", DataType::int_(64));

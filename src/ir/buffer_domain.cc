@@ -12,7 +12,7 @@ namespace tilewright {
 namespace {
 
 constexpr std::array kOrders{ValueOrder::kNone, ValueOrder::kNondecreasing, ValueOrder::kIncreasing,
-                             ValueOrder::kDistinct};
+                             ValueOrder::kDistinct, ValueOrder::kOffsets};
 
 std::optional<BufferDomain> read(const NodeRef& node) {
   const List* list = node.as<List>();
@@ -158,6 +158,8 @@ std::string_view order_name(ValueOrder order) {
       return "increasing";
     case ValueOrder::kDistinct:
       return "distinct";
+    case ValueOrder::kOffsets:
+      return "offsets";
     default:
       return "";
   }

@@ -26,8 +26,9 @@ namespace tilewright {
 /// BufferRegion, the ends of the domain, the order, and perhaps the segments as a BufferRegion.
 inline constexpr std::string_view kBufferDomains = "buffer_domains";
 
-/// kDistinct: no value occurs twice; the order is arbitrary.
-enum class ValueOrder : uint8_t { kNone, kNondecreasing, kIncreasing, kDistinct };
+/// kDistinct: no value occurs twice; the order is arbitrary. kOffsets: nondecreasing, from the least value of the domain
+/// to the greatest, so that each position that they count belongs to one of them.
+enum class ValueOrder : uint8_t { kNone, kNondecreasing, kIncreasing, kDistinct, kOffsets };
 
 struct BufferDomain {
   Ref<Buffer> buffer;
@@ -61,7 +62,7 @@ std::optional<DomainFault> find_fault(const Ref<Block>& block);
 /// Adds a declaration to the annotations of a block.
 void declare(Annotations& annotations, const BufferDomain& domain);
 
-/// "", "nondecreasing", "increasing", "distinct".
+/// "", "nondecreasing", "increasing", "distinct", "offsets".
 std::string_view order_name(ValueOrder order);
 /// False where no order has that name.
 bool parse_order(std::string_view name, ValueOrder* order);

@@ -280,7 +280,7 @@ void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const s
   BufferDomain domain{buffer, std::move(min), std::move(end), ValueOrder::kNone, segments};
   if (!parse_order(order, &domain.order)) {
     refuse("builder/domain", "there is no order \"" + order + "\"",
-           R"(use "nondecreasing", "increasing" or "distinct")");
+           R"(use "nondecreasing", "increasing", "distinct" or "offsets")");
   }
   const bool is_ordered = domain.order != ValueOrder::kNone;
   if (is_ordered && buffer->shape.size() != 1) {
@@ -295,6 +295,10 @@ void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const s
   if (segments.defined() && domain.order == ValueOrder::kDistinct) {
     refuse("builder/domain", "the values of '" + buffer->name + "' are distinct in each segment",
            R"(use order="increasing" for segments, or declare that no value occurs twice in all of the buffer)");
+  }
+  if (segments.defined() && domain.order == ValueOrder::kOffsets) {
+    refuse("builder/domain", "the values of '" + buffer->name + "' are offsets in each segment",
+           R"(use order="nondecreasing" for segments)");
   }
   if (block) {
     block->domains.push_back(std::move(domain));

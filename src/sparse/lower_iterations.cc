@@ -541,6 +541,7 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   if (has_node<Block>(body)) body = in_blocks(body, "step", steps);
   std::vector<Stmt> all;
   const std::unordered_set<const NodeBase*>& written = written_by_function_;
+  std::unordered_set<NodeRef> fused;  // offsets by which each position has a parent
   for (const Nest::ParentIndices& indices : nest_.parent_indices) {
     if (!any_node(body, [&](const Ref<BufferLoad>& load) { return load->buffer == indices.parents; })) continue;
     for (Ref<Axis> axis = indices.child; axis->parent.defined(); axis = axis->parent) {
@@ -548,6 +549,9 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
       fail("sparse/search", "axis '" + axis->name + "' is fused, and the function writes its indptr", func,
            "write the structure in another function, or iterate over the axes one inside of the other");
       return func;
+    }
+    for (Ref<Axis> axis = indices.child; axis->parent.defined(); axis = axis->parent) {
+      if (axis->is_variable()) fused.insert(axis->indptr);
     }
     all.push_back(parent_indices_nest(indices));
     allocated_.emplace_back(indices.parents);
@@ -559,6 +563,9 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   require_sizes(*func, root);
   std::vector<BufferDomain> known = structure_domains(*func);
   std::erase_if(known, [&](const BufferDomain& d) { return written.contains(d.buffer->data.get()); });
+  for (BufferDomain& domain : known) {
+    if (fused.contains(domain.buffer)) domain.order = ValueOrder::kOffsets;
+  }
   std::vector<BufferDomain> ordered = known;
   for (BufferDomain& domain : buffer_domains(root)) ordered.push_back(std::move(domain));
   root.body = with_regions(seq(std::move(all)), ordered);

@@ -82,6 +82,47 @@ def test_distinct_values_have_no_segments() -> None:
     assert info.value.code == "builder/domain"
 
 
+@pytest.mark.parametrize(
+    ("offsets", "message"),
+    [
+        ([2, 2, 5, 8], None),
+        ([2, 8], None),
+        ([], None),
+        ([3, 3, 5, 8], "are offsets, but the value at position 0 is 3"),
+        ([2, 3, 5, 7], "are offsets, but the value at position 3 is 7"),
+        ([2, 6, 5, 8], "are offsets, but the value at position 2 is 5"),
+        ([2, 3, 9, 8], r"are in \[2, 9\), but the value at position 2 is 9"),
+    ],
+)
+def test_offsets_have_the_ends_of_their_domain(offsets: list[int], message: str | None) -> None:
+    func = from_source("""
+@T.prim_func
+def f(p: T.handle, y: T.Buffer((1,), "int32")):
+    n = T.int32(is_size_var=True)
+    P = T.match_buffer(p, (n,), "int32")
+    T.assume_buffer_domain(P, [2, 9], order="offsets")
+    y[0] = n
+""")
+    ir.assert_structural_equal(from_source(func.script()), func)
+    ir.assert_structural_equal(ir.load_json(ir.save_json(func)), func)
+    given, kernel = (np.array(offsets, "int32"), np.zeros(1, "int32")), tw.compile(func)
+    if message is None:
+        ir.interpret(ir.as_module(func), "f", *given)
+        kernel.validate(*given)
+        return
+    with pytest.raises(tw.ScriptError, match=message):
+        ir.interpret(ir.as_module(func), "f", *given)
+    with pytest.raises(tw.ArgumentError, match=r"P\[[0-9]\] is"):
+        kernel.validate(*given)
+
+
+def test_offsets_have_no_segments() -> None:
+    text = ORDERED.replace('[0, 6], order="increasing"', '[0, 6], order="offsets"')
+    with pytest.raises(tw.ScriptError, match="offsets in each segment") as info:
+        from_source(text)
+    assert info.value.code == "builder/domain" and info.value.hint
+
+
 def test_in_a_block_with_axes_and_attributes() -> None:
     @T.prim_func
     def gather(J: T.Buffer((4, 2), "int64"), X: T.Buffer((6,)), Y: T.Buffer((4, 2))):

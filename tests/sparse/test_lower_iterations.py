@@ -637,3 +637,28 @@ def test_a_variable_over_coordinates_that_repeat_is_the_one_at_its_position_belo
         tw.compile(program, target=target)(a, b, y, z, *arrays, 2)
         np.testing.assert_array_equal(y, want_y)
         np.testing.assert_array_equal(z, want_z)
+
+
+@pytest.mark.parametrize(
+    ("indptr", "message"),
+    [
+        ([1, 2, 4], r"p_data\[0\] is not 0, with which offsets begin"),
+        ([0, 2, 3], r"p_data\[2\] is not nnz, with which offsets end"),
+        ([2, 2, 2], r"p_data\[0\] is not 0"),
+        ([0, 3, 2], r"p_data\[2\] is less than"),
+    ],
+)
+def test_offsets_of_fused_axes_are_validated_to_cover_all_positions(indptr: list[int], message: str) -> None:
+    """A position without a row would have any number for its row."""
+    func = function(CASES["sddmm"].text)
+    kernel = tw.compile(func)
+    a, x, y, q = np.zeros(4), np.ones((2, 3)), np.ones((5, 3)), np.array([0, 1, 2, 3], "int32")
+    kernel.validate(a, x, y, np.array([0, 2, 4], "int32"), q, 2, 5, 3, 4)
+    arguments = [a, x, y, np.array(indptr, "int32"), q, 2, 5, 3, 4]
+    with pytest.raises(tw.ArgumentError, match=message):
+        kernel.validate(*arguments)
+    with pytest.raises(tw.Error, match="p_data"):
+        tw.compile(lowered(func), "interpreter")(*arguments)
+    by_rows = tw.compile(function(CASES["sddmm by rows"].text))
+    if indptr != [0, 3, 2]:
+        by_rows.validate(*arguments)

@@ -34,7 +34,7 @@ class Declaration:
         position: position of the buffer among the parameters.
         low: lowest value of the domain.
         end: end of the domain; not a value itself.
-        order: "increasing", "nondecreasing", "distinct", or "" without an order.
+        order: "increasing", "nondecreasing", "distinct", "offsets", or "" without an order.
         segments: position of the offsets buffer; the order holds within each of its segments. None: within the whole
             buffer, or in segments of `width`.
         width: length of each segment, if the order holds within segments of equal length; 0 otherwise.
@@ -192,7 +192,8 @@ def declared_arrays(
             values = _in_segments(each, buffer.name, shape[0], offsets, generator)
         elif each.order:
             values = _ordered(each, buffer.name, shape[0], longest.get(each.position), generator)
-            if func.axes and each.order == "nondecreasing" and len(values) and values[-1] != each.end - 1:
+            is_offsets = each.order == "offsets" or (func.axes and each.order == "nondecreasing")
+            if is_offsets and len(values) and values[-1] != each.end - 1:
                 raise ArgumentError.of(
                     "tune/domain",
                     f"no '{buffer.name}' of {shape[0]} offsets ends with {each.end - 1}",
