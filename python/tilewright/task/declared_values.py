@@ -253,7 +253,7 @@ def _ordered(each: Declaration, name: str, count: int, longest: int | None, gene
     if longest is not None:
         over = int((lengths - longest).clip(min=0).sum())
         lengths = lengths.clip(max=longest)
-        room = np.repeat(np.arange(steps), longest - lengths)
+        room = np.repeat(np.arange(steps), np.minimum(longest - lengths, over))
         np.add.at(lengths, generator.choice(room, over, replace=False), 1)
     return each.low + np.concatenate([[0], np.cumsum(lengths)])
 
