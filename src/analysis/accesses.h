@@ -7,8 +7,9 @@
 //         vi = T.axis.spatial(16, i)         are around both
 //         B[vi] = A[vi + 1]
 //
-// In program order, the value of a store before the store. What a view (match_buffer) shows counts for the buffer it
-// is a view of. Shapes of buffers and the regions that blocks declare are no accesses, unless blocks stay closed.
+// Accesses are visited in program order: the loads in the value of a store come before the store. An access through a
+// view (match_buffer) is an access of the viewed buffer. Shapes of buffers are not accesses. Declared regions of blocks
+// are accesses only if nested blocks are not entered (Nested::kDeclared).
 #pragma once
 
 #include <functional>
@@ -21,15 +22,15 @@
 
 namespace tilewright::analysis {
 
-/// Something around an access that says for which values, how often, or whether it happens.
+/// A construct around an access that determines whether, how often and with which variable values the access happens.
 struct Surrounding {
   enum class Kind : uint8_t {
     kLoop,         ///< a For: `var` runs over `set`
-    kLet,          ///< a LetStmt or Let: `var` is the point `set`; of no integer, nothing is known
+    kLet,          ///< a LetStmt or Let: `var` is the point `set` if it is an integer; otherwise it is unknown
     kAxis,         ///< an IterVar of a block: `var` is the point `set` that it is bound to
-    kCondition,    ///< an IfThenElse, if_then_else, the predicate of a BlockRealize: `condition` holds, else no access
-    kAssertion,    ///< an AssertStmt: `condition` holds, or nothing behind it happens
-    kWhile,        ///< a While: any number of times
+    kCondition,    ///< an IfThenElse, if_then_else or predicate of a BlockRealize: no access unless `condition` holds
+    kAssertion,    ///< an AssertStmt: the program stops unless `condition` holds
+    kWhile,        ///< a While: the body runs any number of times
     kBlock,        ///< a Block
     kDeclaration,  ///< a DeclBuffer
   };
@@ -41,7 +42,7 @@ struct Surrounding {
 };
 using Surroundings = std::span<const Surrounding>;
 
-/// Views by their buffer: the region that they show.
+/// The viewed region of each view, by the buffer of the view.
 using Views = std::unordered_map<NodeRef, Ref<BufferRegion>>;
 
 struct Access {
@@ -49,8 +50,8 @@ struct Access {
     kElement,  ///< a BufferLoad or BufferStore
     kRegion,   ///< a BufferRegion: an argument of a call, or declared by a block that stays closed
     kView,     ///< a MatchBufferRegion: what accesses through the view may touch
-    kAddress,  ///< a Call of address_of: of one element, but more may be reached from there, unless it is atomic
-    kPointer,  ///< a use of a pointer: all behind it may be touched
+    kAddress,  ///< a Call of address_of: the pointer may be used for other elements, too, unless the call is atomic
+    kPointer,  ///< a use of a pointer: it may access anything that the pointer points to
   };
   Form form;
   NodeRef site;       ///< the node named above
@@ -63,8 +64,8 @@ struct Access {
   /// Part of an atomic operation (ir/atomic_operation.h): the address that a call updates, or the load and the store of
   /// an update in an atomic block (ir/annotations.h).
   bool is_atomic = false;
-  /// Of a buffer that is declared over a pointer (T.decl_buffer) inside of what is visited: the pointer, which may be
-  /// that of another buffer. Null where the memory is allocated beside the declaration.
+  /// If the buffer is declared over a pointer (T.decl_buffer) within the visited statement: the pointer, which may
+  /// alias another buffer. Null if the memory is allocated next to the declaration.
   Ref<Var> alias = {};
 
   /// The largest region that is accessed, of `named` or the buffer that it views. Null for a pointer without a buffer.
@@ -86,12 +87,12 @@ using OnAccess = std::function<void(const Access&)>;
 /// Visits a statement, an expression, or the views, init and body of a block, whose axes stay symbolic.
 void for_each_access(const NodeRef& root, Nested nested, const OnAccess& found);
 
-// ---- what stands around ----------------------------------------------------------------------------------------
+// ---- surroundings ----------------------------------------------------------------------------------------------
 
 /// Returns the surroundings inside of the innermost block.
 Surroundings inside_block(Surroundings around);
 const Block* innermost_block(Surroundings around);
-/// Loops, lets and axes as variables that run.
+/// Returns the ranges of the variables of loops, lets and axes.
 arith::Domains domains_of(Surroundings around);
 /// Returns the terms of conditions and assertions that hold and that no store can change. `is_constant`: whether
 /// nothing writes the buffer meanwhile; by default, no buffer counts as constant.
@@ -100,10 +101,11 @@ Expr known_conditions(Surroundings around, const IsConstant& is_constant = {});
 /// The terms of a conjunction that read no memory, or constant buffers alone.
 Expr stable_terms(const Expr& condition, const IsConstant& is_constant = {});
 
-/// The part of its source that a region of a view shows: the view shows the last dimensions of the source one to one;
-/// where it has another shape, it may touch all of the source region.
+/// Translates a region of a view to a region of the viewed buffer, if the view has the last dimensions of the viewed
+/// region. For views of other shapes, returns the whole viewed region.
 Ref<BufferRegion> behind_views(Ref<BufferRegion> region, const Views& views);
-/// The smallest known region that holds the elements: lanes of a vector with constant stride, else the dimension.
+/// Returns a region that contains the accessed elements. A vector index with a constant stride covers the interval of
+/// its lanes; any other vector index covers the whole dimension.
 Ref<BufferRegion> region_of_element(const Ref<Buffer>& buffer, const std::vector<Expr>& indices);
 
 }  // namespace tilewright::analysis

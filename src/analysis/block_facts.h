@@ -1,19 +1,21 @@
-// Classifies a block by itself: whether its instances may run in another order, several times, or at the same time.
+// Classifies a block, independently of the code around it: whether its instances may be reordered, repeated, or run in
+// parallel.
 //
-// The reasoning behind schedules is single assignment. Let every block of a scope be one of
+// The correctness of schedules rests on single assignment. Let every block of a scope be one of
 //
 //   complete    all axes data-parallel, reads nothing that it writes
 //   reduction   has an init; other axes reduce; the body reads of what it writes only its own elements
-//   update      a reduction without an init: elements have a value before (what decompose_reduction leaves). So does
-//               what stores on a condition: an element may keep its value
+//   update      a reduction without an init, as decompose_reduction creates it: elements have a value before. A block
+//               that stores under a condition is an update, too, since an element may keep its value
 //
-// where instances with different data-parallel axes write disjoint elements and all accesses are declared. Then the
-// value of an element follows from the axes of the instances that write it, whenever they run, provided that what they
-// read is complete by then. analysis/cover.h checks that; nothing else about an order matters.
+// and let instances with different data-parallel axes write disjoint elements, and let all accesses be declared. Then
+// the value of an element is determined by the axes of the instances that write it, whatever the order, provided that
+// each instance runs after everything that it reads is complete. analysis/cover.h checks the latter. No other property
+// of the order matters.
 //
-// What calls do to memory behind pointers counts where each pointer is one to a view (match_buffer), through access_ptr
-// with what is read and written: "w" alone replaces all that the view shows. That is the contract of an opaque block. A
-// block that stands for a tensor intrinsic (ir/tensor_intrin.h) counts as what the intrinsic's description says.
+// A call that accesses memory through pointers is analyzed if each pointer is an access_ptr to a view (match_buffer),
+// which says what is read and written. The mode "w" means that the whole view is overwritten. A block that implements a
+// tensor intrinsic (ir/tensor_intrin.h) is analyzed as the description of the intrinsic.
 #pragma once
 
 #include <string>
@@ -26,38 +28,38 @@ enum class BlockRole { kComplete, kReduction, kUpdate, kOther };
 
 class BlockFacts : public Memo::Fact {
  public:
-  /// A fact of the block alone, worked out once.
+  /// Returns the facts, which are computed once per block.
   static const BlockFacts& of(const Ref<Block>& block);
-  /// Uses the general analysis, which agrees with the shorter one for common blocks.
+  /// Computes the facts by the general analysis, without the fast path for common blocks. Both give the same result.
   static BlockFacts examined(const Ref<Block>& block);
 
   BlockRole role = BlockRole::kOther;
-  /// The reduction combines values in any order with the same result (but for rounding).
+  /// Whether the result of the reduction does not depend on the order of its steps, except by rounding.
   bool commutative = true;
   /// Whether a block inside or a tensor intrinsic does the work, so that its steps cannot be split further.
   bool compound = false;
-  /// For kOther: whether it adds to elements that its reduction axes select, and its other axes separate instances
-  /// whatever these elements are, as vj does in C[R[vp], vj] += A[vp, vj]. Loops that drive the other axes alone run in
-  /// any order.
+  /// For kOther: whether the block is a scatter, a reduction whose reduction axes select the element, such as
+  /// C[R[vp], vj] += A[vp, vj], where instances with different spatial axes (vj) still write different elements. Loops
+  /// that drive spatial axes only may be reordered.
   bool scatters = false;
-  /// For kOther: the condition that fails, such as "it reads and writes 'C' at different elements". For kUpdate: what
-  /// may keep its value; empty for blocks that accumulate.
+  /// For kOther: the violated condition, such as "it reads and writes 'C' at different elements". For kUpdate: the
+  /// elements that may keep their value; empty for blocks that accumulate.
   std::string why;
   /// Reason why the declared regions may not contain all accesses; empty if they do.
   std::string undeclared;
-  /// If `undeclared` is not empty: the rest is proved, and the block uses pointers of buffers that it declares. A step
-  /// that relies on the declarations reports this text: "block 'B' touches of 'A' what it declares".
+  /// If `undeclared` is not empty because the block uses pointers of declared buffers, and everything else is proved:
+  /// the assumption that a step on this block makes and reports, "block 'B' touches of 'A' what it declares".
   std::string trusted;
   /// For each declared write: whether each instance stores all of it.
   std::vector<bool> writes_all;
-  /// The regions whose values from before the block uses: what it reads, and what it writes only in part.
+  /// The regions whose previous values matter: those that the block reads, and those that it writes only in part.
   std::vector<Ref<BufferRegion>> takes;
 };
 
-/// A mark that takes a block at its word, whatever stands in its body: its data-parallel axes run in any order, it
-/// touches what it declares, and sets all that it declares to write where its instances write apart. Steps are tried on
-/// blocks with such marks (schedule/declarations.h), and no program keeps one. It is an annotation with a value that
-/// nobody else can make.
+/// Marks a block whose declarations are assumed to be correct whatever its body is: it accesses exactly its declared
+/// regions, writes all of them if instances write disjoint regions, and its data-parallel axes run in any order.
+/// schedule/declarations.h plans steps on marked blocks; no program keeps a mark. The mark is an annotation whose value
+/// scripts cannot create.
 void take_at_its_word(Block& block);
 bool is_taken_at_its_word(const Block& block);
 void forget_its_word(Block& block);

@@ -8,8 +8,8 @@ namespace tilewright::analysis {
 
 struct BlockFlags {
   bool affine_binding;  ///< the axes are a surjective, affine function of the loops around the block
-  bool region_cover;    ///< other blocks of the scope have written all that it reads, together
-  bool stage_pipeline;  ///< all blocks directly inside are so covered, and none overwrites what an earlier one reads
+  bool region_cover;    ///< together, other blocks of the scope have written everything that it reads
+  bool stage_pipeline;  ///< region_cover holds for all its child blocks, and none overwrites what an earlier one reads
 };
 
 BlockFlags block_flags(const Tree& tree, int block);

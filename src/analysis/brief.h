@@ -1,4 +1,4 @@
-// Short texts of expressions and regions for messages; programs are printed by script/.
+// Prints expressions and regions for error messages. script/ prints programs.
 #pragma once
 
 #include <string>

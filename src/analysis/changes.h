@@ -1,4 +1,5 @@
-// Whether running a statement changes what an expression reads: it is then another number before than behind it.
+// Whether a statement changes memory that an expression reads, so that the expression has different values before and
+// after the statement.
 //
 //   for k in range(N[0]):      the body changes N[0], and the loop runs as often as N[0] said before
 //     N[0] = 3
@@ -10,7 +11,7 @@
 
 namespace tilewright::analysis {
 
-/// Whether the expression reads memory, at all.
+/// Whether the expression reads memory.
 bool reads_memory(const Expr& value);
 /// Whether `body` may change the value. A view that a block in `body` declares counts as the buffer that it views.
 /// `names`: the names of memory in the function that contains both.

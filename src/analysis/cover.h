@@ -1,5 +1,5 @@
-// Whether what one block reads has just been written, and completely, by another: the condition under which blocks may
-// be moved (see block_facts.h).
+// Coverage: whether everything that one block reads has been written completely by another block. This is the condition
+// for moving blocks (see block_facts.h).
 //
 //   for i in range(4):                      LCA: the loop i, which counts as constant
 //     for j in range(8): B[i * 8 + j] = ..  surely written under it:  B[i * 8 : i * 8 + 8]
@@ -17,23 +17,23 @@
 
 namespace tilewright::analysis {
 
-/// A reason against something, for a message, and the statements that it is about.
+/// The reason why a condition does not hold, for error messages, and the statements that the message underlines.
 struct Obstacle {
   std::string why;
   std::vector<NodeRef> nodes;
 };
 
-/// The loops strictly between a statement `from` and a block below it, outermost first; nothing where something else
-/// than loops, sequences and unconditional statements stands between.
+/// Returns the loops strictly between a statement `from` and a block below it, outermost first. Nothing if there are
+/// other nodes between than loops, sequences and unconditional statements.
 std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int block);
-/// Whether nothing else stands there.
+/// Whether loops_between() returns a value.
 bool is_unconditional(const Tree& tree, int from, int block);
 /// Returns loops as inputs of an iteration map, and as domains for relaxing a region.
 arith::IterDomains inputs_of(const Tree& tree, const std::vector<int>& loops);
 arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops);
-/// The loops of one iteration, and the only values of their variables, in terms of the other loops.
+/// Returns the only value of the variable of each loop with one iteration, as an expression of the other loops.
 VarMap units_of(const arith::IterDomains& inputs);
-/// The loops as counters for arith/digits.h; nothing where a range has other ends than constants.
+/// Returns the loops as counters for arith/digits.h; nothing if a bound is not constant.
 std::optional<arith::Counters> counters_of(const Tree& tree, const std::vector<int>& loops);
 /// An analyzer that knows the loops above a statement, itself included, up to the root of the function, and the axes of
 /// the blocks between, but not the loops `except`.
@@ -43,13 +43,13 @@ arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>&
 
 /// The terms of a conjunction that do not depend on the inputs.
 Expr outer_condition(const Expr& predicate, const arith::IterDomains& inputs);
-/// The analyzer takes all terms of a conjunction for granted.
+/// Makes the analyzer assume all terms of a conjunction.
 void assume_all(const Expr& predicate, arith::Analyzer& analyzer);
-/// The box of points that `region` covers while the inputs run where the predicate holds, all of it; nothing if that is
-/// not known to be a box. arith::region_lower_bound(), with conditions on single dimensions taken apart.
+/// Returns a box, all points of which are in `region` for some values of the inputs that satisfy the predicate. Nothing
+/// if no such box is known. Uses arith::region_lower_bound(), after splitting conditions on single dimensions off.
 std::optional<arith::Box> surely_reached(const arith::Region& region, const arith::IterDomains& inputs,
                                          const Expr& predicate, arith::Analyzer& analyzer);
-/// Different iterations (of inputs that all take part) give different values.
+/// Whether different values of the inputs give different `values`. All inputs must occur in them.
 bool is_one_to_one(const std::vector<Expr>& values, const arith::IterDomains& inputs, const Expr& predicate,
                    arith::Analyzer& analyzer, arith::IterMapResult* map);
 
@@ -57,47 +57,50 @@ bool is_one_to_one(const std::vector<Expr>& values, const arith::IterDomains& in
 /// tiles outside the domain.
 bool limits_reduction(const BlockRealize& realize);
 
-/// The box of `write` that the block surely completes while `loops` run, with all its reductions.
+/// Returns the box of `write` whose elements the block has completed, including all steps of reductions, after `loops`
+/// have run.
 std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                    const std::vector<int>& loops, arith::Analyzer& analyzer);
-/// The box that sums produce whose condition omits steps, but never the first ones: k <= i.
+/// Like produced(), for sums under a condition that omits some steps but never the first one, such as k <= i.
 std::optional<arith::Box> produced_by_sums(const Tree& tree, int block, const Ref<BufferRegion>& write,
                                            const std::vector<int>& loops, arith::Analyzer& analyzer);
-/// The elements where a condition on the axes that are indices of `write` selects from the box, j <= i: all of them
-/// that it selects.
+/// The elements of `box` for which `chosen` holds, a condition on the axes that are the indices of the write: j <= i.
 struct ChosenElements {
   arith::Box box;
   Expr chosen;
 };
+/// Like produced(), for a block whose condition selects elements. Returns all elements that it selects.
 std::optional<ChosenElements> produced_where_chosen(const Tree& tree, int block, const Ref<BufferRegion>& write,
                                                     const std::vector<int>& loops, arith::Analyzer& analyzer);
-/// A box that holds `region` while `loops` run where the predicate (null: nothing) holds.
+/// Returns a box that contains `region` for all iterations of `loops` that satisfy the predicate (null: always true).
 arith::Box relaxed(const arith::Region& region, const Tree& tree, const std::vector<int>& loops,
                    arith::Analyzer& analyzer, const Expr& predicate = {});
-/// A box that holds what of `region`, a read or a write of the block, is touched while `loops` run.
+/// Returns a box that contains the elements of `region`, a read or write of the block, that are accessed in `loops`.
 arith::Box touched(const BlockRealize& realize, const Ref<BufferRegion>& region, const Tree& tree,
                    const std::vector<int>& loops, arith::Analyzer& analyzer);
-/// The box of `read` that the block needs at most while `loops` run, within what there is of the buffer.
+/// Returns a box that contains the elements of `read` that the block needs in `loops`, within the region `exists` of
+/// the buffer.
 arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, const arith::Region& exists,
                     const Tree& tree, const std::vector<int>& loops, arith::Analyzer& analyzer);
 
 /// Returns why the regions of `buffer` that `consumer` reads might not all be complete, written by `producer` in the
 /// same iteration of the loops around both, or by threads that share the buffer (threads.h). Nothing if they are.
-/// `exists`: what there is to read of the buffer, its shape if empty; a buffer that stands for part of another one is
-/// to hold all that is read of that.
+/// `exists`: the region of the buffer that exists; its shape if empty. A cache that holds part of another buffer has to
+/// contain everything that is read of it.
 std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
                                         const arith::Region& exists = {});
 
-/// Returns why `later` might store elsewhere in `buffer` than `earlier` has just done, in the same iteration of the
-/// loops around both. Nothing if it only stores over that.
+/// Returns why `later` might store to elements of `buffer` that `earlier` has not stored to in the same iteration of
+/// the loops around both. Nothing if it only overwrites elements that `earlier` has stored.
 std::optional<Obstacle> why_not_overwritten(const Tree& tree, int earlier, int later, const Ref<Buffer>& buffer);
 
-/// Returns why what `block` reads might not be complete when it runs: of each buffer that blocks of the scope write,
-/// the writer is one complete or reduction block, or a complete one and an update of it, and covers what is read.
+/// Returns why the inputs of `block` might not be complete when it runs; nothing if they are. They are complete if each
+/// buffer that the scope writes and the block reads has one writer, a complete or reduction block (or a complete block
+/// and its update), and the writer covers the read region.
 std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block);
 
-/// Returns why a step of the block's reduction might run before its init while the loops below `from` run: the value
-/// from before would be read, and then forgotten. Loops that drive no axis repeat steps, each after the init.
+/// Returns why, in the loops below `from`, a step of the block's reduction might run before its init. The step would
+/// read the previous value, and the init would discard its result. Loops that drive no axis repeat the init, too.
 std::optional<Obstacle> why_init_not_first(const Tree& tree, int from, int block);
 
 /// Returns why the reduction of a block might go wrong in another order of loops, or is not done exactly once for each

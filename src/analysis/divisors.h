@@ -10,16 +10,16 @@
 
 namespace tilewright::analysis {
 
-/// Whether it divides by what is not proved to be other than zero. Where nothing of a program runs for a size of zero,
-/// what a schedule computes ahead of it must not fail either.
+/// Whether the expression divides by something that is not proved to be nonzero. A program may run nothing if a size is
+/// zero; then code that a schedule adds before it must not fail either.
 bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer);
 
 /// Whether the expression may fail or has effects: it may divide by zero, may read out of bounds other than `sure`
 /// elements, or calls a function with side effects.
 bool may_fail(const Expr& e, arith::Analyzer& analyzer, const SureReads& sure = {});
 
-/// Whether the box has ends that may fail; the box with open ends instead of these. `at_elements`: what is read for
-/// each element of the box. A single index is evaluated for these alone, other ends also where the box is empty.
+/// Whether computing a bound of the box may fail, and the box without such bounds. `at_elements`: reads that are safe
+/// for each element of the box. A single index is only evaluated at elements; other bounds also if the box is empty.
 bool has_failing_ends(const arith::Box& box, arith::Analyzer& analyzer, const SureReads& sure);
 arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer, const SureReads& sure,
                                 const SureReads& at_elements);

@@ -1,5 +1,5 @@
-// Answers about a program that its checks ask for again and again, for each loop around the same blocks: worked out
-// once for each version of the program.
+// A cache of answers that checks need repeatedly, for each loop around the same blocks. It belongs to one version of
+// the program.
 #pragma once
 
 #include <mutex>
@@ -17,14 +17,14 @@ namespace tilewright::analysis {
 /// "block 'B'", for messages.
 [[gnu::cold]] inline std::string quoted(const Block& block) { return "block '" + block.name_hint + "'"; }
 
-/// A fact of the root block. Safe to use from several threads.
+/// The cache, stored in the root block. Several threads may use it at once.
 class Findings : public Memo::Fact {
  public:
   enum class Question {
     kCovered,    ///< the first block has written all that the second reads of the buffer (cover.h)
     kInjective,  ///< the axes of the block are an injective function of the loops around it
   };
-  /// Positions in the tree, and what else it is about.
+  /// The question, two positions in the tree, and a node.
   using Key = std::tuple<Question, int, int, const NodeBase*>;
 
   static const Findings& of(const Tree& tree) {

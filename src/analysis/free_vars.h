@@ -1,5 +1,5 @@
-// Finds the variables that a block takes from around it. A block that takes only those of the function is isolated: its
-// instances depend on its own axes only.
+// Finds the free variables of a block: those that it uses and does not define. If all of them are parameters of the
+// function, the block is isolated: its instances depend on its own axes only.
 #pragma once
 
 #include <vector>

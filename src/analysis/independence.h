@@ -1,5 +1,5 @@
-// Whether the iterations of a loop may run at the same time, and whether blocks below loops may see them in another
-// order. Parallel iterations and threads may meet in an element that they update by atomic operations alone.
+// Whether the iterations of a loop may run in parallel, and whether loops may be reordered. Parallel iterations and
+// threads may only update the same element by atomic operations.
 #pragma once
 
 #include <optional>
@@ -19,10 +19,10 @@ enum class Conflict {
 /// Missing condition for combining the partial results of iterations.
 enum class Lacks {
   kNothing,
-  kSpatialLoop,  ///< nobody puts parts together: the iterations of a parallel loop, and blocks of threads
-  kOperation,    ///< an operation whose order does not matter
-  kSingleSteps,  ///< steps that can be taken apart: a block inside or an intrinsic combines values
-  kAllSteps,     ///< proof that the loop drives reduction axes alone, and executes each step once
+  kSpatialLoop,  ///< the execution cannot combine partial results: parallel loops, and loops over thread blocks
+  kOperation,    ///< the operation depends on the order of its steps
+  kSingleSteps,  ///< the block has no single steps: an inner block or a tensor intrinsic combines values
+  kAllSteps,     ///< not proved: the loop drives reduction axes only, and executes each step once
 };
 struct Dependent {
   Conflict conflict;
@@ -30,31 +30,33 @@ struct Dependent {
   Lacks lacks = Lacks::kNothing;  ///< for Conflict::kReduction
 };
 
-/// Kind and thread axis of a loop: who runs its iterations.
+/// How the iterations of a loop are executed: its kind and thread axis.
 struct Execution {
   ForKind kind = ForKind::kSerial;
   std::optional<ThreadAxis> axis = {};  ///< thread axis that the loop is bound to
 
   static Execution of(const For& loop);
-  /// A copy of the buffer can be one per iteration, if lowering allocates it below the loop (allocation_locations).
+  /// Whether each iteration can have its own copy of the buffer, if lowering allocates it below the loop
+  /// (allocation_locations).
   bool can_own(const Ref<Buffer>& buffer) const;
-  /// Iterations may all store one value to one element: threads that fill their memory together.
+  /// Whether several iterations may store the same value to one element, as threads do that fill shared memory
+  /// together.
   bool can_agree(const Ref<Buffer>& buffer, const Expr& extent) const;
-  /// Steps of a commutative reduction may be spread over the iterations: the threads of a block, and the lanes of a
-  /// vector, put them together.
+  /// Whether iterations may compute partial results of a commutative reduction: threads of a block and vector lanes
+  /// can, since lowering combines their results.
   bool reduces() const { return kind == ForKind::kVectorized || (axis && axis->level == ThreadAxis::Level::kThread); }
 };
 
-/// Why two iterations of the loop might depend on one another; nothing if they are independent. With `about`, a block,
-/// by way of a buffer that this block accesses: what is asked where nothing else has changed.
+/// Returns why two iterations of the loop might depend on one another; nothing if they are independent. With `about`, a
+/// block, only dependences through buffers that this block accesses are checked: enough if only that block has changed.
 std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution, int about = Tree::kNone);
 
-/// Whether the axes of the block are an injective function of those of these loops (a chain around it, outermost first)
-/// that they use, for all values of other loops.
+/// Whether the axes of the block are an injective function of those of `loops` that they use, for all values of the
+/// other loops. `loops` are nested around the block, outermost first.
 bool axes_are_injective(const Tree& tree, std::vector<int> loops, int block);
 
-/// Why the blocks below the last of `loops` (a chain, outermost first) might see another result when the iterations of
-/// these loops run in another order, each block being regular in the new order as well.
+/// Returns why a reordering of `loops` (nested, outermost first) might change results of the blocks below them. Nothing
+/// if the order does not matter. Assumes that reductions are regular in the new order, too (why_irregular_reduction()).
 std::optional<Dependent> why_order_matters(const Tree& tree, const std::vector<int>& loops);
 
 }  // namespace tilewright::analysis

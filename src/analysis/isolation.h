@@ -1,5 +1,5 @@
-// Whether a block depends on the loops around it through its axes only. Steps that make loops anew, or change their
-// ranges, rely on that.
+// Whether a block depends on the loops around it through its axes only. Primitives that create new loops or change loop
+// ranges require that.
 //
 //   for i, j in T.grid(4, 4):
 //     with T.block("B"):

@@ -1,4 +1,4 @@
-// Loops whose iterations run on the threads of a GPU, and who of them shares what.
+// Loops whose iterations run on the threads of a GPU, and the memory that these threads share.
 //
 //   for tx in T.thread_binding(32, thread="threadIdx.x"):       all threads of the team are here at the same time;
 //     for k in range(4):                                        between statements that share data they wait for one
@@ -6,8 +6,9 @@
 //         with T.block("S"): S[k, i] = ...                      means the same threads, and runs iteration i on thread
 //       with T.block("C"): ... = S[k, 31 - tx]                  i only
 //
-// So a buffer that the threads of a team share (target/memory_scope.h: it joins them) holds behind a statement what all
-// of them have written; the region of a block is then that of all iterations of the loops bound to threads around.
+// After a statement, a buffer that the threads of a team share (target/memory_scope.h: it joins them) contains what all
+// of them have written. The region that a block writes to it is therefore the union over all iterations of the
+// enclosing loops that are bound to these threads.
 #pragma once
 
 #include <functional>
@@ -20,14 +21,14 @@ namespace tilewright::analysis {
 
 /// The axis that the loop is bound to, if it is.
 std::optional<ThreadAxis> thread_axis(const For& loop);
-/// The memory of the buffer joins the threads that run the loop.
+/// Whether the threads that run the loop share the memory of the buffer.
 bool joins_threads(const For& loop, const Ref<Buffer>& buffer);
 
 /// Returns the loops around a position in its scope, itself included, outermost first, whose threads share the memory
 /// of the buffer, and which all reach the position equally often and at the same time.
 std::vector<int> joined_loops(const Tree& tree, int at, const Ref<Buffer>& buffer);
 
-/// A loop over blocks that stands inside of a loop over the threads of a team.
+/// A loop over thread blocks inside a loop over the threads of a team.
 struct BlocksInThreads {
   int threads, blocks;
 };

@@ -1,5 +1,5 @@
-// Whether a block knows one memory by two names. Its facts (block_facts.h) distinguish buffers by their names: they do
-// not show that an instance reads, or writes again, what another one writes.
+// Whether a block accesses the same memory through two buffers (aliasing). BlockFacts distinguishes buffers by
+// identity, so it misses a dependence between two instances that access one element through different buffers.
 //
 //   X = T.match_buffer(C[0:16], (16,))
 //   Y = T.match_buffer(C[0:16], (16,))
@@ -11,8 +11,8 @@
 
 namespace tilewright::analysis {
 
-/// Returns why the order of the block's instances may matter beyond its facts: it writes through one view of a memory,
-/// and reads or writes through another one, which is not known to show other elements. Nothing if it does not.
+/// Returns why aliasing may make the order of the block's instances matter: it writes through one view, and accesses
+/// the same memory through another view that is not known to have other elements. Nothing if it does not matter.
 std::optional<Obstacle> why_two_names(const Tree& tree, int block);
 
 }  // namespace tilewright::analysis

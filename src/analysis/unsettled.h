@@ -1,5 +1,5 @@
-// Statements outside of blocks, without loop bounds that keep their values: loops over the rows of a sparse matrix read
-// their bounds, and stand in no one's way as long as nobody writes these.
+// Finds statements outside of blocks that prevent reordering. Loop bounds that read memory, as in loops over the rows
+// of a sparse matrix, do not count as long as nothing in the scope writes that memory: they are settled.
 //
 //   for p in range(P[vi + 1] - P[vi]):      settled where nothing below writes P
 //     with T.block("sum"): ...

@@ -1,5 +1,5 @@
-// Iterations that prove something by existing: values of the loops around an access at which it surely happens, and
-// leaves the bounds of a buffer, say. Found by trying; none found proves nothing.
+// Finds a witness, values of the loops around an access for which it certainly happens and violates a rule, such as the
+// bounds of a buffer. The search tries some iterations; if it finds no witness, nothing is proved.
 //
 //   for i in range(8):
 //     if i > 2: B[i + 1] = ...        where i + 1 >= 8?   at i = 7
@@ -28,7 +28,8 @@ class Point {
 /// the range of its type.
 std::optional<int64_t> evaluate(const Expr& e, const Point& point);
 
-/// An iteration that surely runs and that `accept` takes. `goals`: expressions that tend to grow towards such ones.
+/// Returns an iteration that certainly runs and that `accept` accepts. `goals`: expressions that tend to be large in
+/// such iterations, which guide the search.
 std::optional<Point> find_iteration(Surroundings around, const std::vector<Expr>& goals,
                                     const std::function<bool(const Point&)>& accept);
 

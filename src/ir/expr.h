@@ -1,4 +1,5 @@
-// Types and expressions. Field names and meanings are those of TVM v0.20 (docs: node catalog).
+// Types and expressions. Field names and meanings are those of TVM v0.20. docs/meaning.md says what operations compute
+// in edge cases (overflow, division by zero, NaN), and docs/types.md which type a result has.
 #pragma once
 
 #include <string>
