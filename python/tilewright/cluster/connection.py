@@ -1,4 +1,4 @@
-"""The client of a cluster, and who works there."""
+"""The client of a cluster, and the list of its workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After how long a task of a search is late."""
+"""Deadlines for the tasks of a search."""
 
 from __future__ import annotations
 

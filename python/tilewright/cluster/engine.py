@@ -1,4 +1,4 @@
-"""Dask, which is an optional package."""
+"""Import Dask, which is an optional package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores that say nothing."""
+"""A cost model with random scores, as a baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The formats that there are, each a list of rules for tensors of a shape.
+"""The available formats. Each one is a list of rules for tensors of a given shape.
 
 All functions take the shape first: `m` rows and `n` columns. Arguments that are not integers or are out of range raise
 :class:`tilewright.ArgumentError` ("arguments/number").

@@ -1,4 +1,4 @@
-"""Products of four bytes that one instruction of a GPU adds up."""
+"""The dot product of four bytes that one GPU instruction computes (dp4a)."""
 
 from __future__ import annotations
 

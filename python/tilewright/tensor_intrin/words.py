@@ -1,4 +1,4 @@
-"""Bytes in groups of four, as numbers of 32 bits: how instructions take them."""
+"""Pack four bytes into a 32-bit number, the operand form of dot-product instructions."""
 
 from __future__ import annotations
 

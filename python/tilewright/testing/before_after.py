@@ -1,4 +1,4 @@
-"""Tests of transformations, each a class of its own: a program, what is done to it, and what comes out."""
+"""Tests of transformations. Each test is a class with a program, a transformation, and the expected result."""
 
 from __future__ import annotations
 

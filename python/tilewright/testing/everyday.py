@@ -1,4 +1,4 @@
-"""Programs as people write them who know nothing of schedules, at any size: pipelines, scans, tables, attention."""
+"""Programs as people without knowledge of schedules write them, at any size: pipelines, scans, tables, attention."""
 
 from __future__ import annotations
 
