@@ -103,14 +103,11 @@ Lowering::Element Lowering::locate(const Ref<Buffer>& buffer, const std::vector<
     }
     auto [begin, end] = positions_below(axis, parent);
     if (axis.is_sparse()) {
-      Expr found = search(axes[i], parent, present, coordinate, where);
-      if (failure) return {};
       // Unsorted coordinates may repeat: the variable of an iteration over the axis is the one at its own position.
       const bool is_iterated = frame && structure_of(frame->iter->axis) == structure_of(axes[i]);
-      if (is_iterated && !axis.sorted && !is_published_) {
-        const Expr inside = both(ge(frame->position, begin), lt(frame->position, end));
-        found = if_then_else(both(present, inside), frame->position, found);
-      }
+      const Expr own = is_iterated && !axis.sorted ? cast(axis.idtype, frame->position) : Expr();
+      Expr found = search({structure_of(axes[i]), parent, coordinate, own, {}, {}}, present, where);
+      if (failure) return {};
       positions.push_back(found);
       relatives.push_back(found - begin);
       conditions.push_back(ge(found, 0));
@@ -135,19 +132,20 @@ Lowering::Element Lowering::locate(const Ref<Buffer>& buffer, const std::vector<
 }
 
 bool Lowering::is_same(const Search& a, const Search& b) {
-  return a.axis == b.axis && same(a.parent, b.parent) && same(a.coordinate, b.coordinate) && same(a.guard, b.guard);
+  return a.axis == b.axis && same(a.parent, b.parent) && same(a.coordinate, b.coordinate) && same(a.own, b.own) &&
+         same(a.guard, b.guard);
 }
 
-Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& present, const Expr& coordinate,
-                      const NodeRef& where) {
-  const std::string what = "coordinates of axis '" + of->name + "' are searched for ";
+Expr Lowering::search(const Search& here, const Expr& present, const NodeRef& where) {
+  const std::string what = "coordinates of axis '" + here.axis->name + "' are searched for ";
   if (!in_iteration_) {
     fail("sparse/search", what + "outside of all iterations", where, "access the buffer inside of T.sp.iteration");
     return {};
   }
   const VarMap names = lets_from(outermost_);
   const auto without_lets = [&](const Expr& e) { return e.defined() ? substitute(e, names) : e; };
-  Search search{structure_of(of), without_lets(parent), without_lets(coordinate), {}, {}};
+  Search search = here;
+  for (Expr* e : {&search.parent, &search.coordinate, &search.own}) *e = without_lets(*e);
   search.guard = without_lets(both(guard_of(search), present));
   for (const Search& known : searches_) {
     if (is_same(known, search)) return known.position;
@@ -160,7 +158,7 @@ Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& prese
     const bool is_shared = std::any_of(nest_.frames.begin() + outermost, nest_.frames.end(), [](const Frame& frame) {
       return frame.loop.defined() && frame.loop->kind != ForKind::kSerial && frame.loop->kind != ForKind::kUnrolled;
     });
-    if (place_ && !is_shared) return search_in_place({structure_of(of), parent, coordinate, {}, {}}, present);
+    if (place_ && !is_shared) return search_in_place(here, present);
     fail("sparse/search",
          what + (place_ ? "in a loop that is not serial" : "in the condition of a loop") +
              ", and cannot be ahead of the iteration",
@@ -201,7 +199,7 @@ Expr Lowering::search_in_place(Search search, const Expr& present) {
     if (frame.kind == Frame::Kind::kCondition) search.guard = both(search.guard, frame.condition);
   }
   search.guard = both(search.guard, present);
-  for (Expr* e : {&search.parent, &search.coordinate, &search.guard}) {
+  for (Expr* e : {&search.parent, &search.coordinate, &search.own, &search.guard}) {
     if (e->defined()) *e = substitute(*e, names);
   }
   for (const Search& known : place_->known) {
@@ -288,6 +286,7 @@ std::vector<size_t> Lowering::frames_for(const Search& search, std::string& chan
   const std::vector<Frame>& frames = nest_.frames;
   look(positions_below(*search.axis, search.parent).second);  // uses all variables that the begin uses
   look(search.coordinate);
+  look(search.own);
   look(search.guard);
   std::vector<bool> needed(frames.size(), false);
   for (size_t i = frames.size(); i-- > outermost_;) {
@@ -379,11 +378,13 @@ Stmt Lowering::search_body(const Search& search, const VarMap& values, const Sea
   const Axis& axis = *search.axis;
   auto [begin, end] = positions_below(axis, in_nest(search.parent));
   const Expr first = load(buffers.low, {i32(0)}), coordinate = in_nest(search.coordinate);
-  const Expr absent = constant(axis.idtype, -1);
+  const Expr absent = constant(axis.idtype, -1), own = in_nest(search.own);
+  // A linear search finds the coordinate where it starts.
+  const Expr start = own.defined() ? if_then_else(both(ge(own, begin), lt(own, end)), own, begin) : begin;
   const Expr is_equal = eq(load(axis.indices, {first}), coordinate);
   const Expr result = if_then_else(lt(first, end), if_then_else(is_equal, first, absent), absent);
   const Stmt body =
-      seq({store(buffers.low, begin, {i32(0)}), store(buffers.high, end, {i32(0)}),
+      seq({store(buffers.low, start, {i32(0)}), store(buffers.high, end, {i32(0)}),
            search_loop(axis, buffers.low, buffers.high, coordinate), store(buffers.positions, result, indices)});
   if (!search.guard.defined()) return body;
   return make<IfThenElse>({in_nest(search.guard), body, store(buffers.positions, absent, indices)});

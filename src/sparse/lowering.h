@@ -67,13 +67,15 @@ class Lowering {
     Expr present;
   };
   Element locate(const Ref<Buffer>& buffer, const std::vector<Expr>& coordinates, const NodeRef& where);
-  /// The position of a coordinate of a sparse axis, -1 if it is absent. Emits a search ahead of the iteration.
-  Expr search(const Ref<Axis>& axis, const Expr& parent, const Expr& present, const Expr& coordinate,
-              const NodeRef& where);
   struct Search {
     Ref<Axis> axis;
-    Expr parent, coordinate, guard, position;
+    Expr parent, coordinate;
+    Expr own;  ///< the position that is meant if it is below the parent: of a variable over the axis; may be null
+    Expr guard, position;
   };
+  /// The position of a coordinate of a sparse axis, -1 if it is absent. Emits a search ahead of the iteration. `here`:
+  /// what is searched for, in terms of the statement.
+  Expr search(const Search& here, const Expr& present, const NodeRef& where);
   /// The searches that run just in front of one statement, since they cannot run ahead of the iteration.
   struct Place {
     size_t first_frame;  ///< number of frames around the statement
