@@ -75,6 +75,7 @@ class Drawing:
         self.rng = random.Random(self.number)
         self.values = np.random.default_rng(self.number)
         self.lookups = random.Random(f"lookups of {self.number}")  # of its own, so that older numbers draw the same
+        self.more = random.Random(f"repeated coordinates, extra storage and variables of {self.number}")
         self.types = self.rng.choice([["int32"], ["int32"], ["int64"], ["int32", "int64"]])
 
     def chance(self, share: float) -> bool:
@@ -109,6 +110,8 @@ class Drawing:
             count = same if kind == "compressed_fixed" else self.rng.choice([0, self.rng.randint(0, most), most])
             row = self.rng.sample(range(length), count)
             rows.append(list(range(count)) if kind == "dense_varied" else sorted(row) if ascends else row)
+        if not ascends and kind != "dense_varied" and self.more.random() < 0.5:
+            rows = [[self.more.randrange(length) for _ in row] for row in rows]
         total = sum(map(len, rows))
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(int).tolist()
         indices = [coordinate for row in rows for coordinate in row]
@@ -141,10 +144,13 @@ class Drawing:
             last = below[-1] if below else first
             shape.append(last.count if last.is_variable else last.width)
         array = self.values.integers(-3, 4, shape).astype("float64")
+        extra = self.more.choice([1, 3]) if self.more.random() < 0.15 else 0
+        array = np.concatenate([array, np.full((extra, *shape[1:]), 7.0)])
         param = self.parameter(f"t{len(self.params)}", "handle", array)
+        storage = f", extra_storage={extra}" if extra else ""
         default = ", default_value=2" if self.chance(0.2) else ""
         names = ", ".join(axis.name for axis in axes)
-        self.lines.append(f'{name} = T.sp.match_buffer({param}, ({names},), "float64"{default})')
+        self.lines.append(f'{name} = T.sp.match_buffer({param}, ({names},), "float64"{storage}{default})')
         made = Tensor(name, axes)
         self.tensors.append(made)
         return made
@@ -210,6 +216,12 @@ class Drawing:
         conditions, factor = self.lookup(order, variables)
         for condition in conditions:
             lines.append("    " * depth + f"if {condition}:")
+            depth += 1
+        if self.more.random() < 0.2:
+            lines.append("    " * depth + f"value{number}: T.float64 = {value}")
+            value = f"value{number}"
+        if update and self.more.random() < 0.15:
+            lines.append("    " * depth + f"for d{number} in range({self.more.randint(1, 2)}):")
             depth += 1
         lines.append("    " * depth + f"{target} = {f'{target} + ' if update else ''}{value}{factor}")
         if self.chance(0.2):  # a second result, which has no init
