@@ -12,7 +12,7 @@ from tests.sparse.test_decompose import K, M, N, mask_of, operands, spmm
 from tests.sparse_programs import SPMM, function
 
 import tilewright as tw
-from tilewright import _core, ir
+from tilewright import _core, ir, script
 from tilewright.sparse import convert_structure, decompose_format, formats
 from tilewright.sparse.templates import NAMES, decomposition_of, template_rules
 from tilewright.testing import check_same
@@ -133,3 +133,21 @@ def test_refusals() -> None:
     with pytest.raises(tw.ArgumentError, match="has 0 steps decompose_format") as caught:
         decomposition_of(tw.Schedule(spmm), spmm)
     assert caught.value.code == "sparse/template"
+
+
+@pytest.mark.parametrize("name", ["csr", "csc"])
+def test_iterations_that_are_named_as_those_of_a_rule_have_handles_of_their_own(name: str) -> None:
+    """An iteration over the tensor that is called as another one will be, and one that has nothing to do with it."""
+    more = """    with T.sp.iteration([I, J], "SS", "spmm_csr") as [i, j]:
+        A[i, j] = A[i, j] * T.float32(2)
+    with T.sp.iteration([I, K], "SS", "after_csr") as [i, k]:
+        C[i, k] = C[i, k] + T.float32(1)
+"""
+    sch = tw.Schedule(script.from_source(f"{spmm.script()}\n{more}"))
+    iterations = sch.decompose_format("A", name, [M, N])
+    assert len(iterations) == 2
+    for number, each in enumerate(iterations):
+        sch.annotate(each, "number", number)
+    text = sch.mod["main"].script()
+    assert text.index(f'"spmm_{name}")') < text.index('{"number": 0}') < text.index(f'"spmm_csr_{name}")')
+    assert text.index(f'"spmm_csr_{name}")') < text.index('{"number": 1}') < text.index('"after_csr")')

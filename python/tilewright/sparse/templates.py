@@ -113,8 +113,8 @@ def decomposed_by_name(
     """Return a program over a format, and the names of its iterations: what ``sch.decompose_format`` calls."""
     rules = template_rules(name, parameters, count)
     made = decompose_format(func, buffer, rules).function
-    known = {each.name_hint for each in nodes_of(func.body, ir.SparseIteration)}
-    names = [each.name_hint for each in nodes_of(made.body, ir.SparseIteration) if each.name_hint not in known]
+    known = {*nodes_of(func.body, ir.SparseIteration)}  # which may have names that look like those of rules
+    names = [each.name_hint for each in nodes_of(made.body, ir.SparseIteration) if each not in known]
     endings = tuple(f"_{rule.name}" for rule in rules)
     return made, [each for each in names if each.endswith(endings)]
 
