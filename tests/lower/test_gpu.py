@@ -388,6 +388,18 @@ def test_what_a_gpu_cannot_run_is_refused():
     )
 
 
+def test_data_that_the_host_would_have_to_read() -> None:
+    blocks = """
+    for i in T.thread_binding(4096, thread="blockIdx.x"):
+        with T.block("B"):
+            v = T.axis.spatial(4096, i)
+            B[v] = A[v]{}"""
+    error = refused('    assert A[0] > T.float32(0), "positive"' + blocks.format(""), "lower/not-on-device")
+    assert "assertion reads 'A'" in error.message and "before the call" in error.hint and "sch.bind" not in error.hint
+    error = refused("    x: T.float32 = A[0]" + blocks.format(" + x"), "lower/not-on-device")
+    assert "'x' is read from 'A'" in error.message and "in the blocks" in error.hint
+
+
 def test_a_grid_of_many_blocks_along_y_is_folded():
     @T.prim_func
     def before(B: T.Buffer((70000, 3), "int32")):

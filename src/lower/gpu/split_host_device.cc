@@ -138,6 +138,14 @@ class KernelSplitter {
         });
   }
 
+  static const BufferLoad* first_load(const Expr& e) {
+    const BufferLoad* found = nullptr;
+    visit(e, [&](const Ref<BufferLoad>& load) {
+      if (!found) found = &*load;
+    });
+    return found;
+  }
+
   void check_host(const Stmt& body) {
     auto refuse = [&](const NodeRef& node, const Ref<Buffer>& buffer, const char* what) {
       if (error_) return;
@@ -149,7 +157,27 @@ class KernelSplitter {
                     "bind a loop around it with sch.bind, to blockIdx.x or threadIdx.x; sch.add_unit_loop makes one");
     };
     visit(
-        body, [&](const Ref<BufferStore>& store, Visitor&) { refuse(store, store->buffer, "store to"); },
+        body,
+        [&](const Ref<AssertStmt>& check, Visitor& v) {
+          if (const BufferLoad* load = first_load(check->condition); load && !error_) {
+            error_ = refuse_at(check, "lower/not-on-device",
+                               "this assertion reads '" + load->buffer->name +
+                                   "': the host checks assertions, and cannot reach the memory of the device",
+                               "check the data before the call; or let a kernel store whether the condition holds to a "
+                               "buffer, and check that after the call");
+          }
+          v(check->body);
+        },
+        [&](const Ref<LetStmt>& let, Visitor& v) {
+          if (const BufferLoad* load = first_load(let->value); load && !error_) {
+            error_ = refuse_at(let, "lower/not-on-device",
+                               "the value of '" + let->var->name_hint + "' is read from '" + load->buffer->name +
+                                   "' outside of kernels, where the memory of the device cannot be reached",
+                               "load it in the blocks that use it");
+          }
+          v(let->body);
+        },
+        [&](const Ref<BufferStore>& store, Visitor&) { refuse(store, store->buffer, "store to"); },
         [&](const Ref<BufferLoad>& load, Visitor&) { refuse(load, load->buffer, "load of"); });
   }
 
