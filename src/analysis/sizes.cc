@@ -1,5 +1,7 @@
 #include "analysis/sizes.h"
 
+#include <cstdlib>
+#include <optional>
 #include <unordered_set>
 
 #include "ir/build.h"
@@ -20,8 +22,13 @@ bool contains(const Expr& whole, const Expr& part) {
   return found;
 }
 
-/// Extents of the accessed buffers, where an extent is a variable that no loop or axis of the program binds. Only
-/// buffers of parameters count: the extent of an allocated buffer may be negative. A fact of the root block.
+bool is_size(const std::vector<Expr>& sizes, const Expr& e) {
+  return any_of(sizes, [&](const Expr& size) { return same_expr(size, e); });
+}
+
+/// Extents of the accessed buffers that are not constants, such as n and n // 2, and use no variable that a loop or an
+/// axis of the program binds. Only buffers of parameters count: the extent of an allocated buffer may be negative. A
+/// fact of the root block.
 class FreeSizes : public Memo::Fact {
  public:
   static const std::vector<Expr>& of(const Tree& tree) {
@@ -51,10 +58,10 @@ class FreeSizes : public Memo::Fact {
   void add_all(const Tree& tree, const Ref<Buffer>& buffer) {
     if (own_.contains(buffer)) return;
     for (const Expr& extent : buffer->shape) {
-      if (!extent.is<Var>() || !extent.dtype().is_int() || tree.loop(extent) != Tree::kNone) continue;
-      if (!is_contained(sizes_, extent) && !is_axis(tree, extent)) {
-        sizes_.push_back(extent);
-      }
+      if (const_int(extent) || !extent.dtype().is_int() || is_size(sizes_, extent)) continue;
+      const bool is_bound =
+          uses_any_var(extent, [&](const Ref<Var>& v) { return tree.loop(v) != Tree::kNone || is_axis(tree, v); });
+      if (!is_bound) sizes_.push_back(extent);
     }
   }
 
@@ -69,40 +76,89 @@ class FreeSizes : public Memo::Fact {
   std::vector<Expr> sizes_;
 };
 
-/// `e` is at least 1: so are sizes that it is a multiple of. (e + c) // d is, for 0 <= c < d, where e is.
-void assume_positive(arith::Analyzer& analyzer, const std::vector<Expr>& sizes, const Expr& e) {
-  if (const Mul* product = e.as<Mul>()) {
-    assume_positive(analyzer, sizes, product->a);
-    assume_positive(analyzer, sizes, product->b);
-  } else if (const FloorDiv* blocks = e.as<FloorDiv>()) {
-    const Add* sum = blocks->a.as<Add>();
-    auto rest = sum ? const_int(sum->b) : std::nullopt, divisor = const_int(blocks->b);
-    if (rest && divisor && 0 <= *rest && *rest < *divisor) assume_positive(analyzer, sizes, sum->a);
-  } else if (is_contained(sizes, e)) {
-    analyzer.assume(ge(e, 1));
+/// What follows for sizes where a number is known to be large enough.
+class LeastValues {
+ public:
+  LeastValues(arith::Analyzer& analyzer, const Tree& tree)
+      : analyzer_(analyzer), tree_(tree), sizes_(FreeSizes::of(tree)) {}
+
+  /// `e` is at least 1. So are its factors that are not negative.
+  void assume_positive(const Expr& e) {
+    if (const Mul* product = e.as<Mul>()) {
+      for (const Expr* factor : {&product->a, &product->b}) {
+        if (is_nonnegative(*factor)) assume_positive(*factor);
+      }
+    }
+    assume_at_least(e, 1);
   }
-}
+
+  /// `e` is at least `least`: (n + 7) // 8 is where n is at least 8 * least - 7.
+  void assume_at_least(const Expr& e, int64_t least) {
+    constexpr int64_t kMost = INT32_MAX;
+    if (std::abs(least) > kMost) return;
+    if (is_size(sizes_, e)) analyzer_.assume(ge(e, constant(e.dtype(), least)));
+    if (const Add* sum = e.as<Add>()) {
+      auto known = const_int(sum->b);
+      if (known && std::abs(*known) <= kMost) assume_at_least(sum->a, least - *known);
+    } else if (const FloorDiv* quotient = e.as<FloorDiv>()) {
+      auto divisor = const_int(quotient->b);
+      if (divisor && *divisor > 0 && *divisor <= kMost) assume_at_least(quotient->a, least * *divisor);
+    } else if (const Min* smaller = e.as<Min>()) {
+      assume_at_least(smaller->a, least);
+      assume_at_least(smaller->b, least);
+    } else if (is_in_size(e) && !is_size(sizes_, e)) {
+      analyzer_.assume(ge(e, constant(e.dtype(), least)));
+    }
+  }
+
+ private:
+  /// A variable, or a product of one and a constant, that is a part of a size.
+  bool is_in_size(const Expr& e) const {
+    const Mul* product = e.as<Mul>();
+    if (product && const_int(product->b)) return is_in_size(product->a);
+    return e.is<Var>() && any_of(sizes_, [&](const Expr& size) { return uses_var(size, e); });
+  }
+
+  bool is_nonnegative(const Expr& e) {
+    if (auto known = const_int(e)) return *known >= 0;
+    if (is_size(sizes_, e)) return true;
+    if (!e.is<FloorDiv>() && !e.is<Add>()) return false;
+    if (!of_sizes_) {
+      of_sizes_.emplace();
+      assume_sizes(*of_sizes_, tree_);
+    }
+    return of_sizes_->can_prove(ge(e, zero(e.dtype())));
+  }
+
+  arith::Analyzer& analyzer_;
+  const Tree& tree_;
+  const std::vector<Expr>& sizes_;
+  std::optional<arith::Analyzer> of_sizes_;  ///< knows of sizes alone
+};
 
 }  // namespace
 
 void assume_sizes(arith::Analyzer& analyzer, const Tree& tree) {
-  for (const Expr& size : FreeSizes::of(tree)) analyzer.assume(ge(size, 0));
+  LeastValues values(analyzer, tree);
+  for (const Expr& size : FreeSizes::of(tree)) values.assume_at_least(size, 0);
 }
 
 void assume_runs(arith::Analyzer& analyzer, const Tree& tree, const std::vector<int>& loops) {
+  LeastValues extents(analyzer, tree);
   for (int at : loops) {
     const Expr& extent = tree.for_at(at).extent;
-    if (!extent.is<IntImm>()) assume_positive(analyzer, FreeSizes::of(tree), extent);
+    if (!extent.is<IntImm>()) extents.assume_positive(extent);
   }
 }
 
 void assume_instances(arith::Analyzer& analyzer, const Tree& tree, int block, const std::vector<Expr>& values) {
   const BlockRealize& realize = *tree.realize_at(block);
+  LeastValues extents(analyzer, tree);
   for (size_t i : indices_of(realize.iter_values)) {
     const Expr& extent = realize.block->iter_vars[i]->dom->extent;
     auto uses_axis = [&](const Expr& value) { return contains(value, realize.iter_values[i]); };
     if (extent.is<IntImm>() || none_of(values, uses_axis)) continue;
-    assume_positive(analyzer, FreeSizes::of(tree), extent);
+    extents.assume_positive(extent);
   }
 }
 

@@ -108,7 +108,7 @@ constexpr bool is_handled(Sort sort, Kind kind) { return sort != Sort::kFunc || 
 void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer) {
   for (const auto& [param, buffer] : func.buffer_map) {
     for (const Expr& extent : buffer->shape) {
-      if (extent.is<Var>()) analyzer.assume(ge(extent, 0));
+      if (!const_int(extent)) analyzer.assume(ge(extent, 0));
     }
   }
   // Declarations of the root block hold for the whole function.

@@ -300,3 +300,30 @@ def main(A: T.Buffer((4, 0), "int32"), C: T.Buffer((4,), "int32")):
     if target == "opencl":
         kernel(np.zeros((4, 0), "int32"), c)
     np.testing.assert_array_equal(c, 9)
+
+
+@pytest.mark.parametrize("target", ["opencl", "interpreter"])
+def test_a_size_that_bounds_both_rows_and_steps_differs_from_no_row_to_the_next(target: str) -> None:
+    """The rows are digits of one loop, by the size; the last threads of a row have no step, by the same size."""
+    sch = tw.Schedule(
+        from_source("""
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, n, n), "int32")
+    C = T.match_buffer(c, (n, n), "int32")
+    for i, j, k in T.grid(n, n, n):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = 0
+            C[vi, vj] = C[vi, vj] + A[vi, vj, vk]
+""")
+    )
+    i, j, k = sch.get_loops("C")
+    sch.bind(sch.fuse(i, j), "blockIdx.x")
+    sch.bind(sch.split(k, [None, 8])[1], "threadIdx.x")
+    kernel = tw.compile(sch, target=target)
+    for n in (1, 5, 8, 11):
+        a = np.random.default_rng(n).integers(-9, 9, (n, n, n)).astype("int32")
+        np.testing.assert_array_equal(kernel(a), a.sum(axis=2))

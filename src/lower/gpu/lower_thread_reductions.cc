@@ -69,10 +69,15 @@ class ThreadReductions {
   explicit ThreadReductions(bool has_lanes) : has_lanes_(has_lanes) {}
 
   Result<Stmt> run(const Stmt& body) {
-    visit(body, [&](const Ref<For>& loop) {
-      auto axis = is_bound(*loop) ? analysis::thread_axis(*loop) : std::nullopt;
-      if (axis && axis->in_team() && !is_const_int(loop->extent, 1)) team_axes_.insert(tag_of(loop));
-    });
+    visit(
+        body,
+        [&](const Ref<For>& loop) {
+          auto axis = is_bound(*loop) ? analysis::thread_axis(*loop) : std::nullopt;
+          if (axis && axis->in_team() && !is_const_int(loop->extent, 1)) team_axes_.insert(tag_of(loop));
+        },
+        [&](const Ref<Var>& v, Visitor& walk) {
+          if (walk.role() == Role::kDef) inner_.insert(v);
+        });
     auto under = [&](const auto& s, Rewriter& r) -> Stmt {
       ++conditions_;
       Stmt inner = r.descend(s);
@@ -228,7 +233,9 @@ class ThreadReductions {
   static bool uses_any(const Expr& e, const std::vector<Ref<For>>& loops) {
     return any_of(loops, [&](const Ref<For>& loop) { return uses_var(e, loop->loop_var); });
   }
-  static bool drives_result(const Nest& nest, const Ref<Var>& v) {
+  /// Whether the variable differs from one element of the result to the next; sizes of arguments do not.
+  bool drives_result(const Nest& nest, const Ref<Var>& v) const {
+    if (!inner_.contains(v)) return false;
     const Block& block = *nest.realize->block;
     for (size_t i : indices_of(block.iter_vars)) {
       if (block.iter_vars[i]->iter_type != IterType::kCommReduce && uses_var(nest.realize->iter_values[i], v))
@@ -490,8 +497,9 @@ class ThreadReductions {
 
   bool has_lanes_;
   std::vector<Ref<For>> around_;
-  int conditions_ = 0;               ///< around the loops
-  std::set<std::string> team_axes_;  ///< along which a block may have several threads
+  int conditions_ = 0;                 ///< around the loops
+  std::set<std::string> team_axes_;    ///< along which a block may have several threads
+  std::unordered_set<NodeRef> inner_;  ///< variables that the function defines: of loops, axes and values
   std::optional<Diagnostic> error_;
 };
 
