@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tilewright import _core, ir
+from tilewright.errors import Error
 from tilewright.heuristics import cpu, failures, gpu
 from tilewright.heuristics.block_info import constant, is_argreduce
 from tilewright.heuristics.unscheduled import is_unscheduled
@@ -41,8 +42,8 @@ class _Heuristics(NamedTuple):
     Attributes:
         are_for: function that returns whether a target is of this kind.
         schedule: function that returns the schedule with the named function scheduled and None, or a simple schedule
-            and the error of the heuristics. It returns None and the error if the target cannot run the program at all;
-            compilation reports that error.
+            and the error of the heuristics. It returns None and the error of the simple schedule if the target cannot
+            run the program at all.
         seem_slower: function that returns whether the scheduled function (its first argument) is estimated to be slower
             than the unscheduled one; None if programs need a schedule to run.
     """
@@ -61,8 +62,8 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
         if_faster: skip functions that are estimated to be faster unscheduled; ignored for devices, which need kernels.
 
     Raises:
-        tilewright.ScriptError: the module is not well formed. A failing heuristic raises no error; its function stays
-            unchanged.
+        tilewright.ScriptError: the module is not well formed, or the target cannot run a function with any schedule. A
+            failing heuristic raises no error; its function stays unchanged.
     """
     heuristics = next((row for row in _BY_TARGET if row.are_for(target)), None)
     if heuristics is None:
@@ -77,6 +78,7 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
         if not isinstance(function, ir.PrimFunc):
             continue
         known_as = str(function.attrs.get("global_symbol", name))
+        refusal: Error | None = None
         try:
             if not is_unscheduled(function):
                 continue
@@ -84,6 +86,8 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
             before = _function(schedule, name)
             found, error = heuristics.schedule(schedule, name, target)
             if found is None:
+                # Unscheduled, it would be refused because no loop is bound, whatever is wrong with it.
+                refusal = error if isinstance(error, Error) else None
                 continue
             if error is not None:
                 failures.raise_in_tests(error)
@@ -99,6 +103,9 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
         except Exception as error:
             failures.raise_in_tests(error)
             failed[known_as] = failures.description(error)
+        finally:
+            if refusal is not None:
+                raise refusal
     if not changed:
         return HeuristicSchedules(module, [], left, failed, serial)
     functions = {**dict(module.functions), **{name: after for name, (_, after) in changed.items()}}
@@ -138,9 +145,11 @@ def _for_cpu(schedule: Schedule, name: str, target: _core.Target) -> tuple[Sched
 def _for_gpu(schedule: Schedule, name: str, target: _core.Target) -> tuple[Schedule | None, Exception | None]:
     """Return a scheduled copy that can be lowered, with None; or a simple schedule, with the error of the patterns.
 
-    Returns None and the error if neither can be lowered, because the device cannot run the program.
+    Returns None and the error of the simple schedule if neither can be lowered, because the device cannot run the
+    program.
     """
     error: Exception | None = None
+    last: Exception | None = None
     schedule = _with_blocks(schedule, name)
     for schedule_as in (gpu.schedule_for_gpu, gpu.schedule_simply):
         trial = schedule.copy()
@@ -148,10 +157,11 @@ def _for_gpu(schedule: Schedule, name: str, target: _core.Target) -> tuple[Sched
             schedule_as(trial, target)
             _core.lower(_with_callees(trial.mod, name), str(target))
         except Exception as refusal:
+            last = refusal
             error = error or refusal
         else:
             return trial, error
-    return None, error
+    return None, last
 
 
 def _with_blocks(schedule: Schedule, name: str) -> Schedule:

@@ -343,6 +343,47 @@ def main(A: T.Buffer((8,), "float32")):
     assert raised.value.code == "codegen/not-on-device"
 
 
+def test_the_error_of_the_schedule_is_that_of_a_program_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As unscheduled, the program would be refused because no loop is bound."""
+
+    def fail(schedule: tw.Schedule, target: tw.Target) -> None:
+        schedule.bind(schedule.get_loops("C")[-1], "blockIdx.x")
+
+    for name in ("schedule_for_gpu", "schedule_simply"):
+        monkeypatch.setattr(gpu, name, fail)
+    with pytest.raises(tw.ScheduleError) as raised:
+        tw.compile(product(20, 30, 10), target="opencl")
+    assert raised.value.code == "bind/P3"
+
+
+@pytest.mark.parametrize("size", ["n // 2", "n * 2", "T.min(n, 20)"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_products_whose_sizes_are_formulas_have_shared_tiles(size: str, axis: int) -> None:
+    m, n, k = sizes = [size if each == axis else "24" for each in range(3)]
+    program = from_source(f"""
+@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle, n: T.int32):
+    A = T.match_buffer(a, ({m}, {k}))
+    B = T.match_buffer(b, ({k}, {n}))
+    C = T.match_buffer(c, ({m}, {n}))
+    for i, j, k in T.grid({m}, {n}, {k}):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+""")
+    kernel = tw.compile(program, target="opencl")
+    assert kernel.inspect("schedule").count('"shared"') == 2 and not kernel.notes
+    draw = np.random.default_rng(axis)
+    for number in (1, 2, 37):
+        rows, columns, steps = (eval(each.replace("T.", ""), {"n": number}) if each == size else 24 for each in sizes)
+        a, b = (draw.integers(-3, 4, shape).astype("float32") for shape in ((rows, steps), (steps, columns)))
+        c = np.full((rows, columns), np.nan, "float32")
+        kernel(a, b, c, number)
+        np.testing.assert_array_equal(c, a @ b if steps else np.nan)  # a result without steps keeps its value
+
+
 def test_what_is_compiled_as_written_stays_as_it_is():
     with pytest.raises(tw.ScriptError) as raised:
         tw.compile(product(20, 30, 10), target="opencl", schedule="as written")
