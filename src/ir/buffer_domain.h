@@ -26,8 +26,8 @@ namespace tilewright {
 /// BufferRegion, the ends of the domain, the order, and perhaps the segments as a BufferRegion.
 inline constexpr std::string_view kBufferDomains = "buffer_domains";
 
-/// kDistinct: no value occurs twice; the order is arbitrary. kOffsets: nondecreasing, from the least value of the domain
-/// to the greatest, so that each position that they count belongs to one of them.
+/// kDistinct: no value occurs twice; the order is arbitrary. kOffsets: nondecreasing, from the least value of the
+/// domain to the greatest, so that each position that they count belongs to one of them.
 enum class ValueOrder : uint8_t { kNone, kNondecreasing, kIncreasing, kDistinct, kOffsets };
 
 struct BufferDomain {

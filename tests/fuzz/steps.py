@@ -583,8 +583,7 @@ def tensorize(d: Dice) -> None:
         d.sch.reorder(*[loop for loop in loops if not any(same(loop, other) for other in inner)], *inner)
         if d.sch.get(block).init is not None:
             d.made(d.sch.decompose_reduction(block, inner[0]))
-        node = d.sch.get(block)
-        d.sch.tensorize(inner[0], intrinsics.of_tile(node, factors), d.chance(0.7))
+        d.sch.tensorize(inner[0], intrinsics.of_tile(d.sch.get(block), factors), d.chance(0.7))
     d.forget_gone()
 
 
@@ -621,8 +620,7 @@ def unannotate(d: Dice) -> None:
         if d.sch.get(node).annotations
     ]
     name, at = d.take(annotated).rsplit(" ", 1)
-    block = d.blocks[name]
-    where = [block, *d.loops(block)][int(at)]
+    where = [d.blocks[name], *d.loops(d.blocks[name])][int(at)]
     d.sch.unannotate(where, d.take([*d.sch.get(where).annotations, "other"]))
 
 
@@ -630,24 +628,22 @@ def transform_layout(d: Dice) -> None:
     """Of buffers that blocks allocate: callers see the layout of parameters."""
     is_own = lambda region: region.buffer.name not in d.params  # noqa: E731
     block = d.block_that(lambda block: any(map(is_own, d.sch.get(block).writes)))
-    node = d.sch.get(block)
     which = d.take(["read", "write", "write"])
-    regions = node.reads if which == "read" else node.writes
+    regions = d.sch.get(block).reads if which == "read" else d.sch.get(block).writes
     position = d.take([i for i, region in enumerate(regions) if is_own(region)])
     buffer = regions[position].buffer
     layouts = LAYOUTS.get(len(buffer.shape), [])
     layout = layouts[d.take(range(len(layouts)))]
     kind = d.take(["none", "none", "number", "function", "extent"])
-    pad_value: Any = None
+    pad: Any = None
     if kind == "number":
-        pad_value = 1.5 if "float" in buffer.dtype else 1
+        pad = 1.5 if "float" in buffer.dtype else 1
     elif kind == "function" and buffer.dtype == "int32":
-        pad_value = lambda *indices: sum(indices)  # noqa: E731
+        pad = lambda *indices: sum(indices)  # noqa: E731
     elif kind == "extent":
-        pad_value = buffer.shape[0].astype(buffer.dtype)
-    d.sch.transform_layout(
-        block, (which, position), layout, pad_value=pad_value, assume_injective_transform=d.chance(0.2)
-    )
+        pad = buffer.shape[0].astype(buffer.dtype)
+    is_injective = d.chance(0.2)
+    d.sch.transform_layout(block, (which, position), layout, pad_value=pad, assume_injective_transform=is_injective)
 
 
 def transform_block_layout(d: Dice) -> None:

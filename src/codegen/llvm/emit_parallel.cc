@@ -135,8 +135,7 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
   for_each_free_var(loop->body, capture);
   // Of iterations that differ, the one in the middle of the loop says how many pass between two polls.
   for_each_free_var(operations_.of_iteration(*loop), capture);
-  Value* first = emit_index(loop->min);
-  Value* extent = emit_index(loop->extent);
+  Value *first = emit_index(loop->min), *extent = emit_index(loop->extent);
   std::vector<Value*> values{first};
   for (const Ref<Var>& v : captured) values.push_back(values_.at(v));
   std::vector<llvm::Type*> types;

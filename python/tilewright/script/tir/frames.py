@@ -67,8 +67,8 @@ def assume_buffer_domain(buffer: Any, domain: Sequence[Any], *, order: str = "",
         buffer: a buffer of integers.
         domain: the least value, and the end: one more than the greatest.
         order: ``"nondecreasing"`` or ``"increasing"`` if the values of a buffer of one dimension follow one another so;
-            ``"distinct"`` if none occurs twice, in any order; ``"offsets"`` if they do not descend, from the least value
-            of the domain to the greatest.
+            ``"distinct"`` if none occurs twice, in any order; ``"offsets"`` if they do not descend, from the least
+            value of the domain to the greatest.
         segments: a buffer; the order holds from position ``segments[s]`` to before ``segments[s + 1]`` only.
     """
     if isinstance(domain, str) or not isinstance(domain, Sequence) or len(domain) != 2:
