@@ -1,6 +1,7 @@
 """Shared parts of benchmarks of sparse products: peers, kernels in intrinsics, and the comparison of times.
 
-MKL takes part where build/mkl holds it: `python -m venv build/mkl && build/mkl/bin/pip install --no-deps mkl`.
+MKL takes part where build/mkl holds it: `python -m venv build/mkl && build/mkl/bin/pip install --no-deps mkl`. MLIR's
+sparsifier takes part where its tools are installed: `apt-get install mlir-19-tools llvm-19`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import mlir_sparsifier
 import numpy as np
 from scipy.sparse import csr_array
 from structures import MAKERS, structures
@@ -94,6 +96,13 @@ class Product(abc.ABC):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # CSR is a beta feature of PyTorch
             return torch.sparse_csr_tensor(*parts, size=self.matrix.shape, check_invariants=False)
+
+    def mlir(self, b: np.ndarray) -> Calls:
+        """The loops of MLIR's sparsifier, scalar or with vectors, whichever are faster; on one thread."""
+        calls = mlir_sparsifier.calls(self.matrix, b, self.out) if self.threads == 1 else {}
+        for who, call in calls.items():
+            self.check(who, call)
+        return {"MLIR": calls[fastest(self, calls)]} if calls else {}
 
     def mkl(self, hint: Callable[[MklMatrix], int], call: Callable[[MklMatrix], int]) -> Calls:
         """MKL's inspector-executor interface, with hints about the number and kind of the calls."""

@@ -1,4 +1,6 @@
-"""Products of a sparse matrix in CSR and a dense one (SpMM) against a kernel in intrinsics, SciPy, PyTorch and MKL.
+"""Products of a sparse matrix in CSR and a dense one (SpMM) against a kernel in intrinsics, and libraries.
+
+The libraries are SciPy, PyTorch, MKL and loops of MLIR's sparsifier.
 
     python benchmarks/spmm.py                                  all structures, K = 32 and 128, on one thread
     python benchmarks/spmm.py mdual rmat16 --columns 32 --dtypes float64 --threads 2
@@ -80,7 +82,7 @@ class Spmm(Product):
             args = [m.plain, m.real(1), m.handle, m.description, m.row_major, b, sizes, sizes, m.real(0), c, sizes]
             return int(m.function("mm")(*args))
 
-        return calls | self.mkl(hint, multiply)
+        return calls | self.mlir(self.b) | self.mkl(hint, multiply)
 
     def ours(self, kernels: dict[str, tw.Kernel]) -> Calls:
         a = self.matrix

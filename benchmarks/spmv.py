@@ -1,4 +1,6 @@
-"""Products of a sparse matrix and a vector (SpMV) against a kernel in intrinsics over SELL-16, SciPy, PyTorch and MKL.
+"""Products of a sparse matrix and a vector (SpMV) against a kernel in intrinsics over SELL-16, and libraries.
+
+The libraries are SciPy, PyTorch, MKL and loops of MLIR's sparsifier.
 
     python benchmarks/spmv.py                                  all structures, on one thread
     python benchmarks/spmv.py mdual rmat16 --dtypes float64 --threads 2
@@ -85,7 +87,7 @@ class Spmv(Product):
             x, y = pointer(self.x), pointer(self.out)
             return int(m.function("mv")(m.plain, m.real(1), m.handle, m.description, x, m.real(0), y))
 
-        return calls | self.mkl(hint, multiply)
+        return calls | self.mlir(self.x) | self.mkl(hint, multiply)
 
 
 def table(made: list[tuple[str, csr_array]], _: int, dtype: str, threads: int) -> None:
