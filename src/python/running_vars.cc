@@ -31,6 +31,8 @@ bool is_running(const Ref<Var>& v) {
 }  // namespace
 
 bool varies(const Expr& e) {
+  // Schedules compare extents and elements of a program that is there: those have a truth value.
+  if (formulas.empty() && !script::IRBuilder::current()) return false;
   bool found = false;
   visit(e, [&](const Ref<Var>& v) { found = found || is_running(v); }, [&](const Ref<BufferLoad>&) { found = true; });
   return found;
@@ -40,7 +42,12 @@ void bind_running_vars(nb::module_& m) {
   m.def(
       "enter_formula", [](std::vector<Ref<Var>> indices) { formulas.push_back(std::move(indices)); }, "indices"_a,
       "Until leave_formula(), comparisons of these indices have no truth value.");
-  m.def("leave_formula", [] { formulas.pop_back(); }, "Leave what enter_formula() has entered.");
+  m.def(
+      "leave_formula",
+      [] {
+        if (!formulas.empty()) formulas.pop_back();
+      },
+      "Leave what enter_formula() has entered.");
 }
 
 }  // namespace tilewright::python

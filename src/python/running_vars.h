@@ -8,8 +8,8 @@
 
 namespace tilewright::python {
 
-/// Whether the value of the expression depends on memory, or on a loop or axis around the place that is being built, or
-/// on an index of a formula that is being evaluated.
+/// Whether, while a program is being built, the value of the expression depends on memory, or on a loop or axis around,
+/// or on an index of a formula that is being evaluated.
 bool varies(const Expr& e);
 
 void bind_running_vars(nanobind::module_& m);

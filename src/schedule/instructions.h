@@ -3,6 +3,7 @@
 // kRequired parameters, all of them where an aggregate has no such number. METHOD.cc defines plan().
 #pragma once
 
+#include "schedule/instruction.h"
 #include "schedule/primitives/add_unit_loop.h"
 #include "schedule/primitives/annotate.h"
 #include "schedule/primitives/annotate_buffer_access.h"

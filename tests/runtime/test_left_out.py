@@ -201,7 +201,7 @@ def test_a_library_without_notes_says_why_it_needs_every_array(
     loaded = tw.load(library)
     for call in (lambda: loaded(a, b), lambda: loaded(A=a, B=b), lambda: loaded.benchmark(a, b)):
         with pytest.raises(
-            tw.ArgumentError, match=r"takes 3 arguments \(A, B, C\), got 2\n  hint: the library does not say"
+            tw.ArgumentError, match=r"takes 3 arguments \(A, B, C\), got 2\n  hint: pass all arguments"
         ) as caught:
             call()
         assert caught.value.code == "call/count"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import ir, te
+from tilewright import _core, ir, te
 from tilewright.compat import tvm
 from tilewright.script import tir as T
 from tilewright.script.core import script
@@ -486,3 +486,21 @@ def test_sizes_and_indices_themselves_can_be_asked_about():
     np.testing.assert_array_equal(run(func, x, np.zeros((3, 2), "float32"))[1], np.repeat(x, 2, 1))
     i = ir.Var("i", "int32")
     assert i != 0 and i not in (n, m) and i in (n, i)
+
+
+def test_extents_in_memory_of_a_program_that_is_there_are_compared() -> None:
+    """Schedules look for loops of a certain length; only a function that is being evaluated refuses to answer."""
+
+    @T.prim_func
+    def rows(P: T.Buffer((4,), "int32"), Y: T.Buffer((8,), "float32")):
+        for i in range(3):
+            for k in range(P[i], P[i + 1]):
+                with T.block("y"):
+                    v = T.axis.spatial(8, k)
+                    Y[v] = Y[v] + T.float32(1)
+
+    schedule = tw.Schedule(rows)
+    extents = [schedule.get(loop).extent for loop in schedule.get_loops("y")]
+    assert [bool(extent == 3) for extent in extents] == [True, False]
+    assert [bool(extent != 3) for extent in extents] == [False, True]
+    _core.leave_formula()  # which nothing has entered
