@@ -167,12 +167,9 @@ class SignatureBuilder {
 
 /// Whether index arithmetic subtracts, or has a part that may be negative.
 bool may_be_negative(const Expr& e, const NamesInC& names) {
-  bool found = false;
-  if (!e.dtype().is_int()) return false;
-  visit(
-      e, [&](const Ref<Sub>&) { found = true; }, [&](const Ref<IntImm>& number) { found = found || number->value < 0; },
-      [&](const Ref<Var>& v) { found = found || names.may_be_negative(v); });
-  return found;
+  return e.dtype().is_int() && any_node(
+                                   e, [](const Ref<Sub>&) { return true; },
+                                   [](const Ref<IntImm>& number) { return number->value < 0; }, names.may_be_negative);
 }
 
 }  // namespace

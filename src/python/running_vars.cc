@@ -31,11 +31,9 @@ bool is_running(const Ref<Var>& v) {
 }  // namespace
 
 bool varies(const Expr& e) {
-  // Schedules compare extents and elements of a program that is there: those have a truth value.
+  // In a finished program, as schedules inspect it, comparisons are structural.
   if (formulas.empty() && !script::IRBuilder::current()) return false;
-  bool found = false;
-  visit(e, [&](const Ref<Var>& v) { found = found || is_running(v); }, [&](const Ref<BufferLoad>&) { found = true; });
-  return found;
+  return any_node(e, [](const Ref<Var>& v) { return is_running(v); }, [](const Ref<BufferLoad>&) { return true; });
 }
 
 void bind_running_vars(nb::module_& m) {

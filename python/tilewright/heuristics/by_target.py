@@ -86,9 +86,11 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
             before = _function(schedule, name)
             found, error = heuristics.schedule(schedule, name, target)
             if found is None:
-                # Unscheduled, it would be refused because no loop is bound, whatever is wrong with it.
-                refusal = error if isinstance(error, Error) else None
-                continue
+                if not isinstance(error, Error):
+                    continue
+                # Compiling the unscheduled function would only report that no loop is bound to threads.
+                refusal = error
+                raise refusal
             if error is not None:
                 failures.raise_in_tests(error)
                 failed[known_as] = failures.description(error)
@@ -101,11 +103,10 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
             elif seem_slower is None or not if_faster or not seem_slower(after, before, target):
                 changed[name] = known_as, after
         except Exception as error:
+            if error is refusal:
+                raise
             failures.raise_in_tests(error)
             failed[known_as] = failures.description(error)
-        finally:
-            if refusal is not None:
-                raise refusal
     if not changed:
         return HeuristicSchedules(module, [], left, failed, serial)
     functions = {**dict(module.functions), **{name: after for name, (_, after) in changed.items()}}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.script import tir as T
-from tilewright.tensor_intrin.fragments import copy_of_tile, product_of_tiles, rows_first, zeros
+from tilewright.tensor_intrin.fragments import copy_of_tile, ldmatrix, product_of_tiles, rows_first, zeros
 from tilewright.tensor_intrin.programs import on_one, on_three, on_two, strided, tile
 from tilewright.tensor_intrin.table import all_known, register_at_import
 
@@ -76,22 +76,7 @@ def _mma_load(operand: str) -> tuple[Any, Any]:
     def row_of_thread(tx: Any, stride: Any) -> Any:
         return tx % 8 * stride + tx // 8 * 8 if is_b else tx * stride
 
-    @T.macro
-    def load(A: Any, C: Any) -> None:
-        for tx in T.thread_binding(32, "threadIdx.x"):
-            T.evaluate(
-                T.ptx_ldmatrix(
-                    is_b,
-                    4,
-                    ".b16",
-                    C.data,
-                    register(C.elem_offset, C.strides[0]),
-                    A.access_ptr("r"),
-                    row_of_thread(tx, A.strides[0]),
-                    dtype="float16",
-                )
-            )
-
+    load = ldmatrix(is_b, "float16", lambda C, tx: register(C.elem_offset, C.strides[0]), row_of_thread)
     tiles = tile(shape, "float16", "shared.dyn"), tile(shape, "float16", f"m16n8k8.matrix{operand}")
     return on_two("desc", copy_of_tile("load", shape), *tiles), on_two("impl", load, *map(strided, tiles))
 

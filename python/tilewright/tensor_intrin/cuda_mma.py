@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tilewright.script import tir as T
-from tilewright.tensor_intrin.fragments import Layout, copy_of_tile, oriented, product_of_tiles, zeros
+from tilewright.tensor_intrin.fragments import Layout, copy_of_tile, ldmatrix, oriented, product_of_tiles, zeros
 from tilewright.tensor_intrin.programs import on_one, on_three, on_two, strided, tile
 from tilewright.tensor_intrin.table import add_named, all_known
 
@@ -108,22 +108,7 @@ def get_ldmatrix_intrin(
     if k_dim == 32:
         trans = matrix_name == "B" and not transposed
 
-    @T.macro
-    def load(shared: Any, warp: Any) -> None:
-        for tx in T.thread_binding(32, "threadIdx.x"):
-            T.evaluate(
-                T.ptx_ldmatrix(
-                    trans,
-                    4,
-                    ".b16",
-                    warp.data,
-                    warp.elem_offset + registers * tx,
-                    shared.access_ptr("r"),
-                    offset_of(tx, shared.strides[0]),
-                    dtype=dtype,
-                )
-            )
-
+    load = ldmatrix(trans, dtype, lambda warp, tx: warp.elem_offset + registers * tx, offset_of)
     shared = tile(shape, dtype, shared_scope, **_ALIGNED)
     warp = tile((_THREADS, registers), dtype, "warp", **_ALIGNED)
     copy = copy_of_tile("shared_warp", shape, target_at=layout)

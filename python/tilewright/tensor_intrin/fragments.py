@@ -53,6 +53,37 @@ def copy_of_tile(
     return copy
 
 
+def ldmatrix(
+    trans: bool, dtype: str, register_of: Callable[[Any, Any], Any], offset_of: Callable[[Any, Any], Any]
+) -> Any:
+    """Return a macro that loads four matrices of 8x8 elements of 16 bits from shared memory into registers.
+
+    Args:
+        trans: whether each matrix is transposed.
+        dtype: data type of the elements in registers.
+        register_of: of the target buffer and the lane, the first register.
+        offset_of: of the lane and the stride of the source, the offset of the row that the lane loads.
+    """
+
+    @T.macro
+    def load(source: Any, target: Any) -> None:
+        for tx in T.thread_binding(32, "threadIdx.x"):
+            T.evaluate(
+                T.ptx_ldmatrix(
+                    trans,
+                    4,
+                    ".b16",
+                    target.data,
+                    register_of(target, tx),
+                    source.access_ptr("r"),
+                    offset_of(tx, source.strides[0]),
+                    dtype=dtype,
+                )
+            )
+
+    return load
+
+
 def product_of_tiles(
     block: str, extents: tuple[int, int, int], at: tuple[Layout, Layout, Layout], dtypes: tuple[str, str, str]
 ) -> Any:

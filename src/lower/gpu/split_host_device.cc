@@ -140,8 +140,9 @@ class KernelSplitter {
 
   static const BufferLoad* first_load(const Expr& e) {
     const BufferLoad* found = nullptr;
-    visit(e, [&](const Ref<BufferLoad>& load) {
-      if (!found) found = &*load;
+    any_node(e, [&](const Ref<BufferLoad>& load) {
+      found = &*load;
+      return true;
     });
     return found;
   }
