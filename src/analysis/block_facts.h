@@ -1,17 +1,17 @@
 // Classifies a block, independently of the code around it: whether its instances may be reordered, repeated, or run in
 // parallel.
 //
-// The correctness of schedules rests on single assignment. Let every block of a scope be one of
+// Schedules rely on scopes in single-assignment form, in which each block has one of these roles:
 //
-//   complete    all axes data-parallel, reads nothing that it writes
-//   reduction   has an init; other axes reduce; the body reads of what it writes only its own elements
-//   update      a reduction without an init, as decompose_reduction creates it: elements have a value before. A block
-//               that stores under a condition is an update, too, since an element may keep its value
+//   complete    all axes are data-parallel, and the block does not read what it writes
+//   reduction   the block has an init; its other axes are reduction axes; of the buffers that it writes, the body reads
+//               only the elements that it writes
+//   update      a reduction without an init, such as the one that decompose_reduction creates: another block writes the
+//               initial value. A block that stores under a condition is an update, too: an element may keep its value
 //
-// and let instances with different data-parallel axes write disjoint elements, and let all accesses be declared. Then
-// the value of an element is determined by the axes of the instances that write it, whatever the order, provided that
-// each instance runs after everything that it reads is complete. analysis/cover.h checks the latter. No other property
-// of the order matters.
+// Instances with different values of the data-parallel axes write disjoint elements, and all accesses are declared.
+// Then the order of instances does not change any result, as long as each instance runs after everything that it reads
+// is complete. analysis/cover.h checks that.
 //
 // A call that accesses memory through pointers is analyzed if each pointer is an access_ptr to a view (match_buffer),
 // which says what is read and written. The mode "w" means that the whole view is overwritten. A block that implements a

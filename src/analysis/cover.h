@@ -45,8 +45,9 @@ arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>&
 Expr outer_condition(const Expr& predicate, const arith::IterDomains& inputs);
 /// Makes the analyzer assume all terms of a conjunction.
 void assume_all(const Expr& predicate, arith::Analyzer& analyzer);
-/// Returns a box, all points of which are in `region` for some values of the inputs that satisfy the predicate. Nothing
-/// if no such box is known. Uses arith::region_lower_bound(), after splitting conditions on single dimensions off.
+/// Returns a lower bound of the accessed region: a box in which each point is in `region` for at least one value of the
+/// inputs that satisfies the predicate. Nothing if no such box is known. Conditions on a single dimension are applied
+/// to the box separately; arith::region_lower_bound() does the rest.
 std::optional<arith::Box> surely_reached(const arith::Region& region, const arith::IterDomains& inputs,
                                          const Expr& predicate, arith::Analyzer& analyzer);
 /// Whether different values of the inputs give different `values`. All inputs must occur in them.
@@ -99,8 +100,9 @@ std::optional<Obstacle> why_not_overwritten(const Tree& tree, int earlier, int l
 /// and its update), and the writer covers the read region.
 std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block);
 
-/// Returns why, in the loops below `from`, a step of the block's reduction might run before its init. The step would
-/// read the previous value, and the init would discard its result. Loops that drive no axis repeat the init, too.
+/// Returns why, in the loops below `from`, a step of the block's reduction might run before its init. Such a
+/// step adds to the old value of the element, and the init then overwrites its result. A loop that no axis depends on
+/// repeats the init, which has the same effect.
 std::optional<Obstacle> why_init_not_first(const Tree& tree, int from, int block);
 
 /// Returns why the reduction of a block might go wrong in another order of loops, or is not done exactly once for each

@@ -76,13 +76,13 @@ class FreeSizes : public Memo::Fact {
   std::vector<Expr> sizes_;
 };
 
-/// What follows for sizes where a number is known to be large enough.
+/// Derives lower bounds of sizes from lower bounds of expressions, and makes an analyzer assume them.
 class LeastValues {
  public:
   LeastValues(arith::Analyzer& analyzer, const Tree& tree)
       : analyzer_(analyzer), tree_(tree), sizes_(FreeSizes::of(tree)) {}
 
-  /// `e` is at least 1. So are its factors that are not negative.
+  /// Assumes e >= 1, and the same of each factor that is proven to be nonnegative.
   void assume_positive(const Expr& e) {
     if (const Mul* product = e.as<Mul>()) {
       for (const Expr* factor : {&product->a, &product->b}) {
@@ -92,7 +92,7 @@ class LeastValues {
     assume_at_least(e, 1);
   }
 
-  /// `e` is at least `least`: (n + 7) // 8 is where n is at least 8 * least - 7.
+  /// Assumes e >= least, and what that implies for parts of `e`: (n + 7) // 8 >= 2 implies n >= 9.
   void assume_at_least(const Expr& e, int64_t least) {
     constexpr int64_t kMost = INT32_MAX;
     if (std::abs(least) > kMost) return;
@@ -112,7 +112,7 @@ class LeastValues {
   }
 
  private:
-  /// A variable, or a product of one and a constant, that is a part of a size.
+  /// Whether `e` is a variable that a size uses, or a constant multiple of one.
   bool is_in_size(const Expr& e) const {
     const Mul* product = e.as<Mul>();
     if (product && const_int(product->b)) return is_in_size(product->a);

@@ -60,8 +60,8 @@ Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& nam
 /// How C names the variables of index arithmetic.
 struct NamesInC {
   std::function<std::string(const Expr&)> name_of;
-  /// Whether a variable may be negative. Without it, the text is for people: quotients are those of numbers that are
-  /// not, as sizes are, and conversions are omitted. With it, quotients are rounded down, as in programs.
+  /// Whether a variable may be negative. If this is set, the text is exact C: quotients round towards minus infinity,
+  /// as in programs. Otherwise it is for messages: quotients are written as for nonnegative operands, without casts.
   std::function<bool(const Ref<Var>&)> may_be_negative = {};
 };
 

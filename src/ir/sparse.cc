@@ -72,7 +72,7 @@ std::vector<StructureArray> structure_arrays(const Axis& axis) {
 
 std::vector<BufferDomain> structure_domains(const PrimFunc& func) {
   std::vector<BufferDomain> domains;
-  // Of axes that share a buffer, each declares something of it, and all of that holds.
+  // Axes may share a buffer. All of their declarations hold for it.
   auto add = [&](BufferDomain domain) {
     auto known = find_if(domains, [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
     if (known == domains.end()) return domains.push_back(std::move(domain));

@@ -206,8 +206,8 @@ Expr bit_or(Expr a, Expr b) {
   return integer_call<Intrinsic::k_bitwise_or>(std::move(a), std::move(b));
 }
 
-/// Whether two expressions are one node; nothing where that does not say whether their values are equal in all steps of
-/// the program: where two vary, and where a number may be NaN.
+/// Whether two expressions are the same node. Nothing if that does not decide whether their values are equal: if a
+/// value changes while the program runs, or may be NaN, which does not equal itself.
 std::optional<bool> is_same_node(const Expr& a, const Expr& b) {
   const bool is_one = a == b;
   if (is_one && !a.dtype().is_float()) return true;

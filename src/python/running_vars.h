@@ -1,5 +1,6 @@
-// Variables that take several values while the program runs: those of loops and axes that are being built. Whether one
-// equals a number is not known before, unlike of a size, which Python code asks for the rank of what it broadcasts.
+// Variables of the loops and axes around the place where a program is being built. Each takes several values at run
+// time, so `i == 0` has no truth value in Python. Sizes are different: Python code may ask whether one is the constant
+// 1, as broadcasting does.
 #pragma once
 
 #include <nanobind/nanobind.h>

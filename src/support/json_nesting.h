@@ -1,4 +1,5 @@
-// How deep JSON text nests. nlohmann::json parses any depth, but writes and copies values by recursion.
+// Limit on the nesting of JSON text. nlohmann::json parses without recursion, but writes and copies values recursively,
+// which overflows the stack on damaged text.
 #pragma once
 
 #include <string_view>

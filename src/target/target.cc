@@ -285,10 +285,11 @@ std::optional<Options> options_of(std::string_view kind) {
 
 constexpr std::string_view kArm = "aarch64", kX86 = "x86_64";
 
-/// The first word of a platform; names of others may begin with it, as aarch64_be does.
+/// Returns the architecture of a target triple: all of what precedes the first hyphen, since "aarch64" is also a prefix
+/// of the different architecture "aarch64_be".
 std::string_view architecture_of(std::string_view triple) { return triple.substr(0, triple.find('-')); }
 
-/// Whether pointers have 32 bits on this platform of a processor of 64 bits.
+/// Whether the triple names an ABI with 32-bit pointers on a 64-bit processor.
 bool has_short_pointers(std::string_view triple) { return triple.ends_with("x32") || triple.ends_with("ilp32"); }
 
 /// A platform that names another kind of processor, or another system, than there is code for.
@@ -461,7 +462,7 @@ Result<Target> parse_object(const nlohmann::json& object, bool is_host = false) 
     } else if (value.is_array() && all_of(value, [](auto& v) { return v.is_string(); })) {
       written = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), ","));
     } else {
-      // Writing what is nested would need a stack frame for each list.
+      // dump() recurses once per nesting level: text of 200,000 brackets would overflow the stack.
       const bool is_nested = value.is_structured() && any_of(value, [](auto& v) { return v.is_structured(); });
       const std::string found = is_nested ? std::string("a nested ") + value.type_name() : value.dump();
       return argument_error("target/json", fmt::format("target option {} is {}", name, found),

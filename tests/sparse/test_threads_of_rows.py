@@ -122,7 +122,7 @@ def f(a: T.handle, b: T.handle, top: T.handle, total: T.handle, p: T.handle, q: 
 @pytest.mark.parametrize("target", ["opencl", "interpreter"])
 @pytest.mark.parametrize(("rows", "threads"), [(1, 8), (2, 5), (7, 33)])
 def test_a_block_of_threads_reduces_several_rows(target: str, rows: int, threads: int) -> None:
-    """All threads of a block are in the same row, or behind the last one, so that they may wait there."""
+    """The threads of a block all reduce the same row, or all skip it, so a barrier in that branch is uniform."""
     sch = tw.Schedule(function(SOFTMAX))
     sch.lower_sparse_iter()
     block, _ = sch.split(sch.get_loops("softmax0")[0], [None, rows])

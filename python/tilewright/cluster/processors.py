@@ -41,21 +41,21 @@ class Canceled(Exception):
 
 
 class Freed:
-    """Counts how often this process has given processors back, and wakes its threads that wait for some. Processors
-    that other processes give back are found by trying again."""
+    """Event for the threads of this process that wait for processors: it counts how often the process has released
+    some. Processors that other processes release are found by polling."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self.count = 0
 
     def notify(self) -> None:
-        """Wake all threads that wait."""
+        """Count a release, and wake all waiting threads."""
         with self._changed:
             self.count += 1
             self._changed.notify_all()
 
     def wait(self, count: int, seconds: float) -> None:
-        """Wait so long at most, and not at all if some were given back since the count was this one."""
+        """Wait for a release after the one with this number, for at most `seconds`; return at once if there was one."""
         with self._changed:
             self._changed.wait_for(lambda: self.count != count, seconds)
 
@@ -136,8 +136,8 @@ def held(name: str, how: int, wait: Callable[[], None]) -> Iterator[None]:
 
 
 def waiting(seconds: float, wanted: Callable[[], bool]) -> Callable[[], None]:
-    """Return a function to call between two tries, which waits briefly. It raises an error after `seconds`, or if the
-    task is canceled."""
+    """Return a function that waits briefly, to call after each try to get a processor that failed. It raises an error
+    after `seconds`, or if the task is canceled."""
     end = time.monotonic() + seconds
     pause, count = _TRY, FREED.count
 
@@ -307,7 +307,7 @@ def _is_guest(cpu: int, locks: contextlib.ExitStack) -> bool:
 
 
 def _is_for_measurement(cpu: int) -> bool:
-    """Return whether a measurement has a processor, or waits for it."""
+    """Return whether a measurement uses a processor, or waits for it."""
     return any(_is_marked(name) for name in (f"gate-{cpu}", f"processor-{cpu}"))
 
 

@@ -16,20 +16,21 @@ _LOOK = 0.25
 #: seconds after a step, so that events of many workers are processed together: at least and at most, and as a share of
 #: what a task takes. Workers have another task queued, so a pause far shorter than a task does not make them wait.
 _LEAST_PAUSE, _MOST_PAUSE, _SHARE = 0.002, 0.1, 0.1
-#: A thread that computes, such as one that samples, keeps the interpreter for at most so many seconds while another one
-#: waits for it. An answer of a worker passes through several threads, and Python's 5 ms for each would add up.
+#: Switch interval of the interpreter (sys.setswitchinterval) while a search runs on a cluster. An answer of a worker
+#: passes through several threads, each of which may wait one interval for the thread that samples candidates; with
+#: Python's default of 5 ms, these waits add up.
 _SWITCH_SECONDS = 5e-4
 
 
 class _PromptThreads:
-    """Shortens the switch interval of the interpreter while some pump of this process has a thread."""
+    """Shortens the switch interval of the interpreter while a pump of this process is running."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users, self._before = 0, 0.0
 
     def begin(self) -> None:
-        """Count one more pump."""
+        """A pump has started."""
         with self._lock:
             self._users += 1
             if self._users == 1:
@@ -37,7 +38,7 @@ class _PromptThreads:
                 sys.setswitchinterval(min(self._before, _SWITCH_SECONDS))
 
     def end(self) -> None:
-        """Count one less; after the last one, the interval is the one of before."""
+        """A pump has ended; after the last one, the previous interval is restored."""
         with self._lock:
             self._users -= 1
             if self._users == 0:

@@ -157,7 +157,7 @@ class ReferenceCheck:
             if parameter.name in self.expected:
                 self._compare_all(self.task, self.arrays, parameter, self.expected[parameter.name], got, "")
             if points := self.points.get(parameter.name):
-                # What is allowed depends on the size of all results, of which the points may have the smallest.
+                # The tolerance is relative to the root mean square of all results, not only of the sampled ones.
                 allowed = _core.allowance(
                     results[parameter.name],
                     parameter.dtype,

@@ -122,7 +122,7 @@ def _compile_conversion(csr: Matrix) -> None:
 def _sell_of(s: Structure) -> Sell:
     m, n = s.shape
     assert s.indptr is not None
-    # Its rule asks for rows only by their offsets. Conversions of other values read them again: they are a copy.
+    # Conversions of other values read the offsets again, so they must not change with the caller's array.
     indptr = private(s.indptr) if is_writable(s.indptr) else s.indptr
     rules, now = formats.sell(m, n, LANES), time.perf_counter()
     converted = convert_validated(rules, s.shape, (s.indices, s.indices), indptr, now)

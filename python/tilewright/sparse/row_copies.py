@@ -31,7 +31,7 @@ VECTOR_BYTES = 64
 TILE = 4
 #: rows of a slice that are transposed together: slices of more are copied in parts, with the same code
 TILE_ROWS = 16
-#: annotations of loops with long bodies: one copy of the body serves the last iteration, too
+#: annotations of loops with long bodies: the last iteration is not peeled, which would copy the body
 WHOLE = {"pragma_loop_partition_hint": 0}
 #: given as the type of elements to store the numbers of nonzeros instead
 NUMBERS = ""

@@ -1,4 +1,4 @@
-"""Objects whose ``with`` blocks a thread is in."""
+"""Stacks of context managers, one for each thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class ThreadStack(threading.local, Generic[T]):
-    """The objects of each thread, the innermost last."""
+    """The objects whose ``with`` blocks the current thread has entered, the innermost last."""
 
     def __init__(self) -> None:
         self.items: list[T] = []

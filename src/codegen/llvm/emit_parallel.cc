@@ -133,7 +133,7 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
     if (values_.contains(v)) captured.push_back(v);
   };
   for_each_free_var(loop->body, capture);
-  // Of iterations that differ, the one in the middle of the loop says how many pass between two polls.
+  // If the work of iterations differs, how often the loop polls depends on the work of the middle one.
   for_each_free_var(operations_.of_iteration(*loop), capture);
   Value *first = emit_index(loop->min), *extent = emit_index(loop->extent);
   std::vector<Value*> values{first};

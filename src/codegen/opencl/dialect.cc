@@ -46,10 +46,10 @@ class OpenCl final : public Dialect {
     return of_global ? "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);" : "barrier(CLK_LOCAL_MEM_FENCE);";
   }
 
-  /// PoCL 3.1 cuts a kernel at its barriers. Behind one in a branch, it continues with the statements that follow the
-  /// branch, and some threads then read other elements of shared memory than the text says
-  /// (tests/sparse/test_threads_of_rows.py has such a kernel). With another barrier at the end of the branch, they do
-  /// not.
+  /// Works around a defect of PoCL 3.1, which splits a kernel into regions at its barriers. If a branch contains a
+  /// barrier, one region includes the end of the branch and the statements after it, and some threads read wrong
+  /// elements of shared memory there (tests/sparse/test_threads_of_rows.py). A barrier at the end of the branch avoids
+  /// such a region.
   bool ends_branches_with_barriers() const override { return true; }
 
   std::string shared_array(const std::string& type, const std::string& name, int64_t count) const override {

@@ -96,8 +96,7 @@ class Scalars {
     return body;
   }
 
-  /// Loads that are one access each are made into registers by statements, which come first; returns the value with the
-  /// registers in their place.
+  /// Replaces loads of contiguous vectors by registers, and adds the statements that load the registers to `loads`.
   Expr load_at_once(const Expr& value, std::vector<Ref<Buffer>>& buffers, std::vector<Stmt>& loads) {
     const int lanes = value.dtype().lanes;
     return rewrite(
@@ -145,7 +144,7 @@ class Scalars {
     return body;
   }
 
-  /// Operands of instructions on four bytes are registers, which statements in front load.
+  /// Loads the operands of instructions on four bytes into registers, by statements in front of the store.
   Stmt with_registers(const Ref<BufferStore>& store) {
     std::vector<Ref<Buffer>> buffers;
     std::vector<Stmt> all;
@@ -160,7 +159,7 @@ class Scalars {
       return make<BufferLoad>({four, {all_lanes(4)}, {}});
     };
     Expr value = rewrite(store->value, [&](const Ref<Call>& call, Rewriter& r) -> Expr {
-      // A value that is computed on a condition may not exist without it.
+      // Operands of T.if_then_else must not be loaded where its condition is false.
       if (intrinsic_of(*call) == Intrinsic::k_if_then_else) return call;
       auto products = ByteProducts::of(*call);
       if (!products || !products->has_vectors()) return r.descend(call);

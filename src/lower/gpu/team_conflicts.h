@@ -9,7 +9,7 @@
 //
 // Conditions say which threads come in which iteration. What is left open without them is tried once more for each
 // iteration of the loops, and each block, that conditions and offsets mention, where these are few. The work for a
-// kernel is limited; after that, nothing is decided.
+// kernel is limited; beyond the limit, every answer is kUndecided.
 #pragma once
 
 #include <map>

@@ -54,9 +54,9 @@ struct PipelineOptions {
   uint64_t run_memory = uint64_t{4} << 30;    ///< bytes for a kernel's workspaces
   RaceRules race;            ///< rules of the race with the incumbent of an earlier session, if there is one
   bool builds_only = false;  ///< nothing is ever measured
-  /// All objects are built elsewhere. The pipeline then works only while its measuring helper waits, so its thread is
-  /// on the processors of the kernel: on those of builds, it would share them with the builds of other pipelines, and
-  /// the helper would wait for it.
+  /// Nothing is built here. The thread of the pipeline then runs on the processors of the kernel, which are idle while
+  /// it checks results. On the processors of builds, it would compete with the builds of other pipelines, and delay the
+  /// next measurement.
   bool measures_only = false;
   bool device = false;  ///< kernels run on a device
   std::string helper;   ///< path of the executable; empty: find_helper()

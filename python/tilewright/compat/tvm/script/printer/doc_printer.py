@@ -92,7 +92,7 @@ class _Printer:
         self.text += text
 
     def write(self, *parts: str | Doc | Sequence[Doc]) -> None:
-        """Write text, documents, and documents with commas between them."""
+        """Write the parts one after another: text, a document, or a sequence of documents separated by commas."""
         for part in parts:
             if isinstance(part, str):
                 self.text += part
