@@ -196,9 +196,13 @@ class Evaluator {
     if (wrap_int(type, factor) != factor) return IntSet::everything();
     Expr by = int_imm(type, factor);
     if (set.is_point()) return IntSet::point(simple(set.min * by));
-    IntSet result;
-    Expr low = set.min.defined() ? simple(set.min * by) : Expr();
-    Expr high = set.max.defined() ? simple(set.max * by) : Expr();
+    // The ends of a loop over data may be any number; the program computes what its iterations need alone.
+    auto times = [&](const Expr& end) {
+      if (!end.defined()) return Expr();
+      const Expr product = end * by;
+      return engine_.may_wrap(product) ? Expr() : simple(product);
+    };
+    const Expr low = times(set.min), high = times(set.max);
     return factor > 0 ? IntSet::interval(low, high) : IntSet::interval(high, low);
   }
 

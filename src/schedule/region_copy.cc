@@ -265,6 +265,28 @@ Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, c
 
 }  // namespace
 
+namespace {
+
+/// Why the copy would read elements that the block around, which is their scope, does not declare to read: what is known
+/// of conditions may not bound the region. Elements that nothing has written could be among them.
+std::optional<analysis::Obstacle> why_beyond_scope(const AtLoop& at, const Ref<Buffer>& buffer,
+                                                   const arith::Region& region) {
+  const Tree& tree = *at.loop.tree;
+  const Block& scope = tree.block_at(at.scope);
+  if (!has(scope.reads, buffer) || has(scope.writes, buffer) || is_contained(scope.alloc_buffers, buffer)) return {};
+  const std::vector<int> around = loops_around(at);
+  auto analyzer = analysis::analyzer_above(tree, around.front());
+  const arith::Box box = analysis::relaxed(region, tree, around, analyzer);
+  const auto contains_all = [&](const Ref<BufferRegion>& read) {
+    return read->buffer == buffer && arith::proves_subset(box, arith::box_of(read->region), analyzer);
+  };
+  if (any_of(scope.reads, contains_all)) return {};
+  return analysis::Obstacle{"the copy would read more of '" + buffer->name + "' than " + describe_block(scope) + " does",
+                            {at.loop.node(), tree.stmt(at.scope)}};
+}
+
+}  // namespace
+
 std::optional<analysis::Obstacle> why_region_unknown(const Tree& tree, int block, const Ref<Buffer>& buffer,
                                                      bool reads) {
   const BlockRealize& realize = *tree.realize_at(block);
@@ -324,6 +346,10 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
     condition = has_value(tree, at.loop.at, choice.chosen.front(), buffer, choice.chosen, arith::box_of(copy.region));
   }
   if (!condition.defined()) return no_value(at.block, buffer, codes.values);
+  if (reads) {
+    if (auto obstacle = why_beyond_scope(at, buffer, copy.region))
+      return refuse(codes.values, *obstacle, "copy at another loop, or before the loops are changed");
+  }
   // Instances of an axis that the region does not determine would copy the same elements.
   RegionBlock frame = region_block(at, copy.region, /*by_digits=*/true);
   Ref<Block> copy_block;

@@ -100,9 +100,6 @@ Status replay_steps(Steps steps, size_t first, size_t sample, Renumbering number
                      number, step.instruction);
     }
     instruction = in_only_function(schedule.state(), std::move(instruction));
-    auto sized = with_sizes_by_name(schedule.state(), std::move(instruction));
-    if (!sized.ok()) return at_step(std::move(sized.error()), number, step.instruction);
-    instruction = std::move(*sized);
     if (step.is_sampling()) {
       Value decision = options.decide ? options.decide(sample, step, instruction) : Value{None{}};
       ++sample;
@@ -185,6 +182,8 @@ Status Schedule::decide(Instruction& instruction) const {
 Result<Outputs> Schedule::apply(Instruction instruction) {
   if (!given_.empty()) TW_RETURN_IF_ERROR(decide(instruction));
   TW_RETURN_IF_ERROR(check_handles(state_, instruction));
+  TW_TRY(given, with_sizes_by_name(state_, std::move(instruction)));
+  instruction = std::move(given);
   std::optional<Plan> planned;
   try {
     Result<Plan> result = plan(state_, instruction);
@@ -193,6 +192,8 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
     } else if (!(planned = plan_by_declarations(state_, instruction))) {
       return std::move(result.error());
     }
+    // A plan may record a function for what was given as an expression.
+    if (planned->recorded) TW_RETURN_IF_ERROR(with_sizes_by_name(state_, *planned->recorded));
     if (may_take_buffers(state_, *planned)) TW_RETURN_IF_ERROR(check_owned_buffers(state_, *planned));
     TW_RETURN_IF_ERROR(check_balanced_loops(state_, *planned));
   } catch (const Exception& e) {

@@ -57,7 +57,8 @@ Result<Instruction> with_sizes_by_name(const State& state, Instruction instructi
     } else if (!missing) {
       missing = schedule_error(
           "trace/size", "it names '" + v->name_hint + "', which is not a size of '" + state.shown_name(*number) + "'",
-          "the trace was recorded on a program with a size of that name");
+          "a function of indices may name its own parameters, scalar parameters of the program, and sizes of its "
+          "buffers, which a trace finds again by their names");
     }
   };
   std::vector<Value> values = values_of(instruction);

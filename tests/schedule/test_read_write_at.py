@@ -550,3 +550,60 @@ def main(A: T.Buffer((12,)), B: T.Buffer((12,))):
     check_refused(program, swap_before, "write_at/P1")
     check(program, lambda sch: sch.write_at(sch.get_loops("B")[1], "B", 0, "shared"))
     check(program, lambda sch: sch.reorder(*reversed(sch.get_loops("B"))))
+
+
+def nest_with_condition():
+    """A nest whose inner block reads one row of B, all that has been written, where its condition holds."""
+    sch = tw.Schedule(
+        tw.script.from_source("""@T.prim_func
+def main(C: T.Buffer((1,))):
+    B = T.alloc_buffer((2, 3))
+    for i, j in T.grid(1, 2):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.float32(1)
+    for i in range(1):
+        with T.block("outer"):
+            v = T.axis.spatial(1, i)
+            for j in range(1):
+                with T.block("C"):
+                    u = T.axis.spatial(1, j)
+                    C[v] = T.max(T.if_then_else(u >= 1, B[u, v], T.float32(3)), B[u, u])
+""")
+    )
+    sch.split(sch.get_loops("C")[0], [None, 8])
+    return sch
+
+
+def test_p4_a_copy_reads_no_more_than_the_block_around():
+    """Where the condition does not hold, the copy would read rows that nothing has written."""
+    sch = nest_with_condition()
+    check_refused(sch.mod, lambda sch: sch.read_at(sch.get_loops("C")[1], "C", 0, "global"), "read_at/P4")
+    check(sch.mod, lambda sch: sch.read_at(sch.get_loops("C")[0], "C", 0, "global"))
+
+
+@pytest.mark.parametrize("counts", [[-(2**31)] * 4, [2**31 - 1] * 4, [0, 2, 2**31 - 1, -(2**31)], [5, 2, 1, 4]])
+def test_ends_of_data_that_a_factor_multiplies(counts):
+    """A loop over data may end anywhere; a condition bounds what the block reads."""
+    sch = tw.Schedule(
+        tw.script.from_source("""@T.prim_func
+def main(A: T.Buffer((4, 7)), I: T.Buffer((4,), "int32"), B: T.Buffer((4, 3))):
+    for i in range(4):
+        for j in range(T.min(I[i % 4], T.max(I[2], 3)) - T.max(T.max(I[i % 4], 0) - 3, 0)):
+            with T.block("B"):
+                v = T.axis.spatial(4, i)
+                u = T.axis.spatial(3, j)
+                B[v, u] = A[u, u]
+""")
+    )
+    sch.split(sch.get_loops("B")[1], [None, 2])
+    sch.read_at(sch.get_loops("B")[0], "B", 0, "global")
+    a = np.arange(28, dtype="float32").reshape(4, 7)
+    expected = np.zeros((4, 3), "float32")
+    for i, count in enumerate(counts):
+        end = max(0, min(count, max(counts[2], 3)) - max(max(count, 0) - 3, 0))
+        expected[i, :end] = np.diagonal(a)[:end]
+    for target in ("interpreter", "native"):
+        result = np.zeros((4, 3), "float32")
+        tw.compile(sch, target=target)(a, np.array(counts, "int32"), result)
+        np.testing.assert_array_equal(result, expected)

@@ -55,3 +55,33 @@ def test_a_size_that_is_not_there(steps):
     with pytest.raises(tw.ScheduleError, match="it names 'n', which is not a size of 'shifted'") as error:
         sch.trace.apply_to_schedule(other, remove_postproc=False)
     assert error.value.code == "trace/size"
+
+
+NESTED = """from tilewright.script import tir as T
+@T.prim_func
+def main(C: T.Buffer((4, 8), "int32")):
+    for i in range(4):
+        with T.block("outer"):
+            v = T.axis.spatial(4, i)
+            B = T.alloc_buffer((v + 3,), "int32")
+            for j in range(v + 3):
+                with T.block("B"):
+                    u = T.axis.spatial(v + 3, j)
+                    B[u] = u
+            for j in range(v + 3):
+                with T.block("C"):
+                    u = T.axis.spatial(v + 3, j)
+                    C[v, u] = B[u]
+"""
+
+
+@pytest.mark.parametrize("as_function", [False, True])
+def test_an_axis_of_a_block_is_no_size(as_function):
+    """A trace has no name for the variable, so it could not be replayed."""
+    sch = tw.Schedule(script.from_source(NESTED))
+    extent = sch.get(sch.get_block("B")).writes[0].buffer.shape[0]
+    pad = (lambda *indices: extent) if as_function else extent
+    with pytest.raises(tw.ScheduleError, match="it names 'v', which is not a size of 'main'") as error:
+        sch.transform_layout("B", ("write", 0), lambda i: (i // 2, i % 2), pad_value=pad)
+    assert error.value.code == "trace/size"
+    assert all(step.kind.name == "GetBlock" for step in sch.trace.insts)
