@@ -520,12 +520,6 @@ class KernelWriter {
       case Intrinsic::k_shift_right:
         if (of.is_bool()) return unsupported();
         return fmt::format("{}({}, {})", functions_.shift(intrinsic == Intrinsic::k_shift_left, of), args[0], args[1]);
-      case Intrinsic::k_popcount:
-        return of.is_bool() ? args[0]
-                            : fmt::format("(({}){})", t, dialect_.popcount(of.bits, fmt::format("({}){}", u, args[0])));
-      case Intrinsic::k_clz:
-        if (of.is_bool()) return unsupported();
-        return fmt::format("(({}){})", type(result), dialect_.clz(of.bits, fmt::format("({}){}", u, args[0])));
       case Intrinsic::k_fabs:
         if (of.is_uint()) return args[0];
         return fmt::format("(({0})({1} < 0 ? 0 - ({2}){1} : ({2}){1}))", t, args[0], u);
@@ -535,8 +529,11 @@ class KernelWriter {
       case Intrinsic::k_isfinite:
         return "true";
       default:
-        return unsupported();
+        break;
     }
+    if (of.is_bool()) return intrinsic == Intrinsic::k_popcount ? args[0] : unsupported();
+    const std::string found = codegen::integer_call(dialect_, intrinsic, of.bits, fmt::format("({}){}", u, args[0]));
+    return found.empty() ? unsupported() : fmt::format("(({}){})", type(result), found);
   }
 
   // ---- statements

@@ -32,6 +32,11 @@ struct FragmentStep {
   bool is_col_major = false;           ///< layout of that memory
 };
 
+/// Row INTEGER of c_writer/intrinsics.def.
+struct IntegerSpelling {
+  std::string_view opencl, cuda, cuda_64;
+};
+
 class Dialect {
  public:
   virtual ~Dialect() = default;
@@ -70,9 +75,8 @@ class Dialect {
   virtual std::string nan(DataType type) const = 0;
   /// The bits of `value` as another type of the same size.
   virtual std::string reinterpret(DataType from, DataType to, const std::string& value) const = 0;
-  /// Population count and leading zeros of an unsigned `value` of 8 to 64 bits.
-  virtual std::string popcount(int bits, const std::string& value) const = 0;
-  virtual std::string clz(int bits, const std::string& value) const = 0;
+  /// The dialect's column for an integer of so many bits.
+  virtual std::string_view integer_function(const IntegerSpelling& spelling, int bits) const = 0;
   /// Function bodies that convert the float16 `bits` to float, and the float `x` to bits, rounding to nearest even.
   virtual std::string load_half() const = 0;
   virtual std::string store_half() const = 0;

@@ -182,18 +182,18 @@ std::string Functions::round_to_odd(DataType from) {
   if (from.is_integral()) {
     const std::string name = "tw_round_to_odd_" + letter(from), t = dialect_.type(from);
     const std::string magnitude = dialect_.type(DataType::uint(from.bits));
-    return add(
-        name,
-        fmt::format("float {0}({1} x) {{\n"
-                    "  {2} magnitude = {3};\n"
-                    "  int dropped = {4} - (int){5};\n"
-                    "  if (dropped <= 0) return (float)x;\n"
-                    "  {2} kept = magnitude >> dropped;\n"
-                    "  if (kept << dropped != magnitude) kept |= 1;\n"
-                    "  float y = (float)(kept << dropped);\n"
-                    "  return {6};\n}}\n",
-                    name, t, magnitude, from.is_int() ? fmt::format("x < 0 ? 0 - ({0})x : ({0})x", magnitude) : "x",
-                    from.bits - 24, dialect_.clz(from.bits, "magnitude"), from.is_int() ? "x < 0 ? -y : y" : "y"));
+    return add(name, fmt::format("float {0}({1} x) {{\n"
+                                 "  {2} magnitude = {3};\n"
+                                 "  int dropped = {4} - (int){5};\n"
+                                 "  if (dropped <= 0) return (float)x;\n"
+                                 "  {2} kept = magnitude >> dropped;\n"
+                                 "  if (kept << dropped != magnitude) kept |= 1;\n"
+                                 "  float y = (float)(kept << dropped);\n"
+                                 "  return {6};\n}}\n",
+                                 name, t, magnitude,
+                                 from.is_int() ? fmt::format("x < 0 ? 0 - ({0})x : ({0})x", magnitude) : "x",
+                                 from.bits - 24, integer_call(dialect_, Intrinsic::k_clz, from.bits, "magnitude"),
+                                 from.is_int() ? "x < 0 ? -y : y" : "y"));
   }
   return add("tw_round_to_odd",
              fmt::format("float tw_round_to_odd(double x) {{\n"
@@ -257,10 +257,33 @@ std::string_view c_math(Intrinsic intrinsic) {
 #define NAMED(name, function) \
   case Intrinsic::k_##name:   \
     return #function;
+#define INTEGER(name, opencl, cuda, cuda_64)
 #include "codegen/c_writer/intrinsics.def"
     default:
       return "";
   }
+}
+
+const IntegerSpelling* integer_spelling(Intrinsic intrinsic) {
+  switch (intrinsic) {
+#define SAME(name)
+#define NAMED(name, function)
+#define INTEGER(name, opencl, cuda, cuda_64)                             \
+  case Intrinsic::k_##name: {                                            \
+    static constexpr IntegerSpelling spelling = {opencl, cuda, cuda_64}; \
+    return &spelling;                                                    \
+  }
+#include "codegen/c_writer/intrinsics.def"
+    default:
+      return nullptr;
+  }
+}
+
+std::string integer_call(const Dialect& dialect, Intrinsic intrinsic, int bits, const std::string& value) {
+  const IntegerSpelling* spelling = integer_spelling(intrinsic);
+  if (!spelling) return "";
+  return fmt::format(fmt::runtime(dialect.integer_function(*spelling, bits)), fmt::arg("x", value),
+                     fmt::arg("missing", 32 - bits));
 }
 
 }  // namespace tilewright::codegen

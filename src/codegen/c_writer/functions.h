@@ -14,6 +14,10 @@ inline bool is_narrow(DataType type) { return type.is_float() && type.bits < 32;
 /// The function of C on floats, by c_writer/intrinsics.def; empty where there is none.
 std::string_view c_math(Intrinsic intrinsic);
 
+/// The call of a function of one integer of `bits` bits, whose unsigned value is `value`, by c_writer/intrinsics.def;
+/// empty where there is none.
+std::string integer_call(const Dialect& dialect, Intrinsic intrinsic, int bits, const std::string& value);
+
 class Functions {
  public:
   explicit Functions(const Dialect& dialect) : dialect_(dialect) {}

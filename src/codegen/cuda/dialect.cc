@@ -86,12 +86,8 @@ class Cuda final : public Dialect {
     return fmt::format("(({})({}))", type(to), value);
   }
 
-  std::string popcount(int bits, const std::string& value) const override {
-    return fmt::format("{}({})", bits == 64 ? "__popcll" : "__popc", value);
-  }
-  std::string clz(int bits, const std::string& value) const override {
-    if (bits == 64) return fmt::format("__clzll((long long){})", value);
-    return fmt::format("(__clz((int){}) - {})", value, 32 - bits);
+  std::string_view integer_function(const IntegerSpelling& spelling, int bits) const override {
+    return bits == 64 ? spelling.cuda_64 : spelling.cuda;
   }
 
   std::string load_half() const override {

@@ -86,8 +86,7 @@ class OpenCl final : public Dialect {
     return fmt::format("as_{}(({})({}))", type(to), type(from), value);
   }
 
-  std::string popcount(int, const std::string& value) const override { return fmt::format("popcount({})", value); }
-  std::string clz(int, const std::string& value) const override { return fmt::format("clz({})", value); }
+  std::string_view integer_function(const IntegerSpelling& spelling, int) const override { return spelling.opencl; }
 
   std::string load_half() const override {
     return "  const ushort held[1] = {bits};\n"
