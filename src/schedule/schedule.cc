@@ -192,7 +192,7 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
     } else if (!(planned = plan_by_declarations(state_, instruction))) {
       return std::move(result.error());
     }
-    // A plan may record a function for what was given as an expression.
+    // A plan may record an argument that is an expression as a function.
     if (planned->recorded) TW_RETURN_IF_ERROR(with_sizes_by_name(state_, *planned->recorded));
     if (may_take_buffers(state_, *planned)) TW_RETURN_IF_ERROR(check_owned_buffers(state_, *planned));
     TW_RETURN_IF_ERROR(check_balanced_loops(state_, *planned));

@@ -61,8 +61,8 @@ def ldmatrix(
     Args:
         trans: whether each matrix is transposed.
         dtype: data type of the elements in registers.
-        register_of: of the target buffer and the lane, the first register.
-        offset_of: of the lane and the stride of the source, the offset of the row that the lane loads.
+        register_of: returns the first register, given the target buffer and the lane.
+        offset_of: returns the offset of the row that the lane loads, given the lane and the stride of the source.
     """
 
     @T.macro
