@@ -21,7 +21,7 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Loops and blocks around something, outermost first; borrowed.
+/// Loops and blocks around an access, outermost first; borrowed.
 using Path = std::vector<const NodeBase*>;
 
 template <class T>
@@ -29,7 +29,7 @@ const T* as(const NodeBase* node) {
   return node->kind == KindOf<T>::kind ? &static_cast<const NodeOf<T>*>(node)->data : nullptr;
 }
 
-/// Consecutive accesses in one innermost block.
+/// Consecutive accesses to a buffer in one innermost block.
 struct Use {
   const Block* block;
   Path path;
@@ -79,7 +79,7 @@ class BufferUses : public Memo::Fact {
       if (!fresh) it->second = Tree::kNone;  // one node in two places
     }
   }
-  /// A fact of the function's root block, worked out once.
+  /// Returns the uses in the function with this root block, which are computed once.
   static const BufferUses& of(const Ref<Block>& root) {
     return root->id.memo.get<BufferUses>([&] { return BufferUses(realized(root)); });
   }
@@ -90,7 +90,7 @@ class BufferUses : public Memo::Fact {
     auto* uses = find_value(uses_, buffer);
     return uses && !uses->list.empty() ? uses : nullptr;
   }
-  /// The loop drives a reduction of a block that writes the buffer.
+  /// Whether the loop drives a reduction of a block around the use that writes the buffer.
   bool carries(const Use& use, const NodeRef& buffer, const NodeRef& loop_var) const {
     return any_of(use.path, [&](const NodeBase* node) {
       const Block* block = as<Block>(node);
@@ -107,7 +107,8 @@ class BufferUses : public Memo::Fact {
     NodeRef buffer = access.named;
     if (access.form == Access::Form::kPointer) buffer = find_value_or(by_data_, access.pointer, NodeRef());
     if (!uses_.contains(buffer)) return;
-    // Loops inside of the innermost block belong to that block; what stands in none has those of the root.
+    // Loops inside of the innermost block are omitted, since they belong to the block; an access outside of all inner
+    // blocks keeps its loops.
     const Block* block = innermost_block(access.around);
     const bool bare = block && block == root_;
     const size_t inside = bare ? 0 : inside_block(access.around).size();
@@ -133,10 +134,11 @@ class BufferUses : public Memo::Fact {
     uses.list.back().reads |= reads;
   }
 
-  /// A shortcut without a walk over all accesses, for a root block over blocks of one store each. False for others.
+  /// A fast path without a walk over all accesses, for a root block over plain blocks (plain_store.h). Returns false
+  /// for other functions.
   bool note_plainly(const Tree& tree) {
     if (Scope::of(tree, 0).bare_statement()) return false;
-    for (int at = 0; at < tree.size(); ++at) {  // they use memory that they name
+    for (int at = 0; at < tree.size(); ++at) {  // these access memory, or name it
       const Kind kind = tree[at].node->kind;
       if (kind == Kind::kDeclBuffer || kind == Kind::kLetStmt) return false;
     }
@@ -164,7 +166,7 @@ class BufferUses : public Memo::Fact {
     return true;
   }
 
-  /// Loops over which the block's reductions and scans run.
+  /// Records the loops that drive axes other than data-parallel ones.
   void note_carried(const BlockRealize& realize) {
     std::vector<NodeRef> variables;
     for (size_t i : indices_of(realize.iter_values)) {
@@ -184,8 +186,8 @@ class BufferUses : public Memo::Fact {
 
 class LocationFinder {
  public:
-  /// `tree`: of the function, null where it has no root block. `concurrent`: a loop that counts as parallel whatever
-  /// its kind; may be null.
+  /// `tree`: the tree of the function, or null if it has no root block. `concurrent`: a loop that counts as parallel
+  /// whatever its kind is; may be null.
   LocationFinder(const BufferUses& uses, const Tree* tree, const For* concurrent = nullptr)
       : uses_(uses), tree_(tree), concurrent_(concurrent) {}
 
@@ -208,7 +210,7 @@ class LocationFinder {
     return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding || &loop == concurrent_;
   }
 
-  /// Whether each instance stores all elements of the buffer that the block declares.
+  /// Whether each instance of the block stores to all elements of its declared write regions of the buffer.
   bool sets_all(int at, const NodeRef& buffer) const {
     const Ref<Block> block = tree_->block_ref(at);
     if (replaces_view(*block, buffer)) return true;
@@ -218,13 +220,14 @@ class LocationFinder {
     return all;
   }
 
-  /// A reduction reads its own results only after its init has set them.
+  /// Whether the block is a reduction whose init always runs first, so that it reads only its own results.
   bool starts_its_reduction(int at) const {
     return BlockFacts::of(tree_->block_ref(at)).role == BlockRole::kReduction &&
            !limits_reduction(*tree_->realize_at(at));
   }
 
-  /// The blocks that contain the two, in the innermost block around both; themselves if one contains the other.
+  /// Returns the blocks that contain the two, directly below the innermost block around both. Returns the arguments if
+  /// one contains the other.
   std::pair<int, int> in_common_scope(int writer, int reader) const {
     int both[] = {writer, reader};
     int scope = tree_->common_ancestor(both);
@@ -236,7 +239,7 @@ class LocationFinder {
     return {writer, reader};
   }
 
-  /// Whether `writer`, or the block that contains it, has written all that `reader` reads of the buffer.
+  /// Whether `writer`, or the block that contains it, has written all elements of the buffer that `reader` reads.
   bool covers(int writer, int reader, const Ref<Buffer>& buffer) const {
     if (sets_all(writer, buffer) && !why_not_covered(*tree_, writer, reader, buffer)) return true;
     auto [outer_writer, outer_reader] = in_common_scope(writer, reader);
@@ -245,7 +248,7 @@ class LocationFinder {
            !why_not_covered(*tree_, outer_writer, outer_reader, buffer);
   }
 
-  /// Whatever is read has been written before, in the same iteration of each loop around both.
+  /// Whether each element that is read was written before, in the same iteration of the loops around both accesses.
   bool is_fresh(const Ref<Buffer>& buffer, const Uses& uses) const {
     std::vector<int> writers;
     for (const Use& one : uses.list) {
@@ -264,17 +267,17 @@ class LocationFinder {
     return true;
   }
 
-  /// The first block that uses the buffer sets elements, and reads none.
+  /// Whether the first block that uses the buffer writes elements and reads none.
   static bool starts_with_write(const NodeRef& buffer, const Uses& uses) {
     const Block* first = uses.list.front().block;
     if (!first || !touches(first->writes, buffer)) return false;
     return first->init.defined() || !touches(first->reads, buffer);
   }
 
-  /// Behind the last of the loops around all uses whose iterations each have such memory of their own: it carries
-  /// nothing over them, or over loops around them, whatever the program says. But for reductions: what a loop sums up
-  /// is one piece of memory for all of its iterations, be they of threads, and for all loops inside.
-  size_t first_owned(const Ref<Buffer>& buffer, const Uses& uses) const {
+  /// Returns the depth below the last loop, around all uses, for which the memory scope gives each iteration its own
+  /// copy. The buffer carries no values across such loops, or loops around them. A loop that drives a reduction into
+  /// the buffer ends the search, since all of its iterations, even on different threads, accumulate into one copy.
+  size_t depth_of_private_copies(const Ref<Buffer>& buffer, const Uses& uses) const {
     size_t first = 0;
     for (size_t depth : indices_of(uses.common)) {
       const For* loop = as<For>(uses.common[depth]);
@@ -289,11 +292,11 @@ class LocationFinder {
 
   AllocationLocation place(const Ref<Buffer>& buffer, const Uses& uses) const {
     Path path = uses.common;
-    size_t owner = 0;  // innermost owner: each of its instances has its own buffer, so nothing outside matters
+    size_t owner = 0;  // the block that declares the buffer: outer loops do not matter, since each instance has its own
     while (owner < path.size() && !owns(path[owner], buffer)) ++owner;
     bool writes_first = starts_with_write(buffer, uses);
     bool is_main_memory = memory_scope(buffer->scope()).rank == 0;
-    std::optional<bool> fresh;  // costs something to find out
+    std::optional<bool> fresh;  // computed only if needed, because it is expensive
     auto carries_values = [&](const NodeBase* node) {
       const For* loop = as<For>(node);
       if (!loop && node->kind != Kind::kWhile) return false;
@@ -306,12 +309,12 @@ class LocationFinder {
       if (!fresh) fresh = is_fresh(buffer, uses);
       return !*fresh;
     };
-    for (size_t depth = std::max(owner, first_owned(buffer, uses)); depth < path.size(); ++depth) {
+    for (size_t depth = std::max(owner, depth_of_private_copies(buffer, uses)); depth < path.size(); ++depth) {
       if (!carries_values(path[depth])) continue;
       path.resize(depth);
       break;
     }
-    // The innermost block of an access holds its own loops; it is no place to allocate in, unless it is the owner.
+    // The innermost block of an access is not a location for allocations, unless it declares the buffer.
     while (path.size() > 1 && !as<For>(path.back()) && !owns(path.back(), buffer)) path.pop_back();
     AllocationLocation result{buffer, path.empty() ? NodeRef() : NodeRef(path.back()), {}};
     for (size_t depth = owner; depth < path.size(); ++depth) {
@@ -328,11 +331,11 @@ class LocationFinder {
 
 using Locations = std::unordered_map<NodeRef, std::vector<Def<Buffer>>>;
 
-/// `locations`: what each loop and block shall allocate, and nothing else. Blocks that are not inside of a buffer's new
-/// place no longer name it in their regions: they do not access it, or it is none of those that they share with others.
-/// A region whose bounds it says becomes the whole buffer.
+/// Moves allocations: each loop and block allocates exactly its entry of `locations`. Blocks outside of a buffer's new
+/// location no longer declare regions of it, since the buffer is private to a statement inside of them. Other regions
+/// whose bounds load such a buffer become whole buffers.
 Stmt move_allocations(const Stmt& body, Locations locations) {
-  std::unordered_set<NodeRef> hidden;  // buffers that no location around allocates
+  std::unordered_set<NodeRef> hidden;  // buffers that are not allocated around the current statement
   visit(body,
         [&](const Ref<Block>& block) { hidden.insert(block->alloc_buffers.begin(), block->alloc_buffers.end()); });
   auto inside = [&](const std::vector<Def<Buffer>>& own, const auto& descend) {
@@ -382,10 +385,10 @@ bool is_allocated_below(const Tree& tree, int loop, const NodeRef& location) {
 
 namespace {
 
-/// Whether the scope of the buffer gives each thread that runs an iteration of the loop one of its own, and all that
-/// touches it is declared by blocks below the loop, no other loops than those of threads stand around, and none of them
-/// drives a reduction into it: seen without a list of accesses.
-bool is_plainly_owned(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
+/// A fast test for is_private_to(), without the list of accesses. True if the memory scope gives each thread of the
+/// loop its own copy, all loops around it are thread-bound, only blocks below it access the buffer, and none of these
+/// loops drives a reduction into the buffer.
+bool is_plainly_private(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
   auto axis = thread_axis(tree.for_at(loop));
   if (!axis || memory_scope(buffer->scope()).is_shared_by(*axis)) return false;
   std::vector<int> loops = tree.loops_above(loop);
@@ -415,7 +418,7 @@ bool is_plainly_owned(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
 }  // namespace
 
 bool is_private_to(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
-  if (is_plainly_owned(tree, loop, buffer)) return true;
+  if (is_plainly_private(tree, loop, buffer)) return true;
   LocationFinder finder(BufferUses::of(tree.block_ref(0)), &tree, &tree.for_at(loop));
   return is_allocated_below(tree, loop, finder.location_of(buffer));
 }

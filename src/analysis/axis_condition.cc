@@ -10,13 +10,13 @@
 namespace tilewright::analysis {
 namespace {
 
-/// The terms of a conjunction that `is_gone` does not take.
+/// Returns the terms of a conjunction for which `is_removed` is false.
 template <class F>
-Expr without_terms(const Expr& condition, F&& is_gone) {
+Expr without_terms(const Expr& condition, F&& is_removed) {
   if (const And* both = condition.as<And>()) {
-    return logical_and(without_terms(both->a, is_gone), without_terms(both->b, is_gone));
+    return logical_and(without_terms(both->a, is_removed), without_terms(both->b, is_removed));
   }
-  return is_gone(condition) ? Expr(bool_imm(true)) : condition;
+  return is_removed(condition) ? Expr(bool_imm(true)) : condition;
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ Expr condition_beyond_domains(const BlockRealize& realize) {
   return without_terms(realize.predicate, [&](const Expr& term) { return analyzer.can_prove_asked(term); });
 }
 
-Expr without_terms_of_sums(const Expr& condition, const Tree& tree, int block) {
+Expr without_reduction_terms(const Expr& condition, const Tree& tree, int block) {
   if (is_true(condition)) return condition;
   auto analyzer = analyzer_above(tree, tree[block].scope);
   VarMap starts;
@@ -57,7 +57,7 @@ Expr condition_on_axes(const Expr& condition, const Tree& tree, int block) {
   if (effect_of(condition) != Effect::kPure) return {};
   const BlockRealize& realize = *tree.realize_at(block);
   std::vector<int> loops = tree.loops_above(block);
-  // A loop that neither the condition nor an axis uses repeats instances, all of them alike.
+  // A loop that neither the condition nor an axis uses only repeats instances.
   std::erase_if(loops, [&](int at) {
     auto uses = [&](const Expr& e) { return uses_var(e, tree.for_at(at).loop_var); };
     return !uses(condition) && none_of(realize.iter_values, uses);
@@ -70,7 +70,7 @@ Expr condition_on_axes(const Expr& condition, const Tree& tree, int block) {
   for (const Ref<IterVar>& axis : realize.block->iter_vars) axes.push_back(axis->var);
   VarMap inverse = units_of(inputs);
   for (const auto& [loop_var, value] : arith::inverse_affine_iter_map(map.indices, axes, analyzer)) {
-    // Indices of 64 bits may move loops of 32.
+    // An axis of 64 bits may be bound to a loop of 32 bits.
     inverse.insert_or_assign(loop_var, cast(loop_var.get()->dtype, value));
   }
   Expr asked = substitute(condition, inverse);

@@ -1,25 +1,30 @@
-// The condition of a block in terms of its axes alone: which axis values are executed, independent of the loops around
-// the block.
+// Rewrites the predicate of a block, a condition on the loops around it, as a condition on the block's axes. cover.h
+// and schedule/relocate.h compare such conditions of blocks under different loops.
+//
+//   for f in range(256):                                     condition on the loops: f % 16 <= f // 16
+//     with T.block():                                        condition on the axes:  vk <= vi
+//       vi, vk = T.axis.remap("SR", [f // 16, f % 16])
 #pragma once
 
 #include "analysis/tree.h"
 
 namespace tilewright::analysis {
 
-/// The part of a block's condition that its axis domains do not imply. Empty if the condition only guards the last,
-/// partial tiles of split loops.
+/// Returns the terms of the block's predicate that its axis domains do not imply. The result is `true` if the predicate
+/// only guards the partial tiles at the end of split loops.
 Expr condition_beyond_domains(const BlockRealize& realize);
 
-/// The condition of the block at `block` without terms that compare a reduction with other axes and hold where all
-/// reductions start, for all values of the others. Such a term leaves steps of sums out, always the same ones, and
-/// never the first.
+/// Returns `condition`, of the block at position `block`, without the terms that skip steps of a reduction but never
+/// its first step: terms on reduction axes that hold when all reduction axes are at the minima of their domains, for
+/// all values of the other axes.
 ///
 ///   for i, k in T.grid(16, 16):
-///     with T.block(): vi, vk = T.axis.remap("SR", [i, k]); T.where(k <= i)      gone
-///                                                          T.where(k >= 3)      stays
-Expr without_terms_of_sums(const Expr& condition, const Tree& tree, int block);
+///     with T.block(): vi, vk = T.axis.remap("SR", [i, k]); T.where(k <= i)      removed: holds at k = 0
+///                                                          T.where(k >= 3)      kept: skips k = 0
+Expr without_reduction_terms(const Expr& condition, const Tree& tree, int block);
 
-/// `condition`, of the loops around the block, as one on its axes; null where the axes do not determine the loops.
+/// Rewrites `condition`, on the loops around the block, as a condition on the block's axes. Returns null if the axes do
+/// not determine the loop variables.
 Expr condition_on_axes(const Expr& condition, const Tree& tree, int block);
 
 }  // namespace tilewright::analysis

@@ -45,14 +45,14 @@ class Examine {
   }
 
   void run() {
-    if (is_taken_at_its_word(*block_)) return believe();
+    if (has_assumed_declarations(*block_)) return assume_declared();
     facts_.undeclared = why_undeclared();
     if (facts_.undeclared.empty() && !by_pointer_.empty()) {
       facts_.undeclared = "it uses the pointer '" + by_pointer_ + "' other than by loads and stores";
       facts_.trusted = "block '" + block_->name_hint + "' touches of '" + by_pointer_ + "' what it declares";
     }
-    facts_.takes = block_->reads;
-    std::erase_if(facts_.takes, [&](const Ref<BufferRegion>& read) { return made_inside(read->buffer); });
+    facts_.live_in = block_->reads;
+    std::erase_if(facts_.live_in, [&](const Ref<BufferRegion>& read) { return made_inside(read->buffer); });
     for (const Ref<BufferRegion>& write : block_->writes) {
       bool replaced = any_of(replaced_, [&](const Ref<BufferRegion>& region) {
         return region->buffer == write->buffer && within(write, {region});
@@ -93,7 +93,7 @@ class Examine {
   }
 
   /// Classifies the block by its axes and declared regions alone.
-  void believe() {
+  void assume_declared() {
     bool apart = true;
     Regions own;
     for (const Ref<BufferRegion>& write : block_->writes) {
@@ -101,7 +101,7 @@ class Examine {
       apart &= facts_.writes_all.back();
       own.push_back(write);
     }
-    facts_.takes = block_->reads;
+    facts_.live_in = block_->reads;
     take_partial_writes();
     facts_.compound = true;
     if (!check_axes() || !check_signature()) return;
@@ -187,7 +187,7 @@ class Examine {
             }
           },
           [&](const Ref<BlockRealize>& inner, Visitor& walk) {
-            if (!is_taken_at_its_word(*inner->block)) walk.descend(inner);
+            if (!has_assumed_declarations(*inner->block)) walk.descend(inner);
           },
           [&](const Ref<AssertStmt>&) { found = "it holds an assertion"; },
           [&](const Ref<AttrStmt>&) { found = "it holds an attribute statement"; },
@@ -418,8 +418,8 @@ class Examine {
       if (facts_.writes_all[i]) continue;
       if (partial_.empty()) partial_ = write->buffer->name;
       bool read =
-          any_of(facts_.takes, [&](const Ref<BufferRegion>& region) { return structural_equal(region, write); });
-      if (!read) facts_.takes.push_back(write);
+          any_of(facts_.live_in, [&](const Ref<BufferRegion>& region) { return structural_equal(region, write); });
+      if (!read) facts_.live_in.push_back(write);
     }
   }
 
@@ -714,23 +714,23 @@ bool judge_plainly(const PlainBlock& plain, BlockFacts& facts) {
     facts.commutative = step.has_value();
   }
   facts.writes_all = {true};
-  facts.takes = block.reads;
+  facts.live_in = block.reads;
   return true;
 }
 
 }  // namespace
 
 namespace {
-constexpr const char* kWord = "tilewright.taken_at_its_word";
+constexpr const char* kAssumedDeclarations = "tilewright.assumed_declarations";
 const NodeRef& the_mark() {
   static const NodeRef mark = string_imm("");
   return mark;
 }
 }  // namespace
 
-void take_at_its_word(Block& block) { block.annotations.set(kWord, the_mark()); }
-bool is_taken_at_its_word(const Block& block) { return block.annotations.get(kWord) == the_mark(); }
-void forget_its_word(Block& block) { block.annotations.erase(kWord); }
+void assume_declarations(Block& block) { block.annotations.set(kAssumedDeclarations, the_mark()); }
+bool has_assumed_declarations(const Block& block) { return block.annotations.get(kAssumedDeclarations) == the_mark(); }
+void clear_assumed_declarations(Block& block) { block.annotations.erase(kAssumedDeclarations); }
 
 bool is_data_parallel(const Ref<IterVar>& axis) { return axis->iter_type == IterType::kDataPar; }
 bool is_reduction_axis(const Ref<IterVar>& axis) { return axis->iter_type == IterType::kCommReduce; }
@@ -745,9 +745,9 @@ const BlockFacts& BlockFacts::of(const Ref<Block>& block) {
 
 BlockFacts BlockFacts::examined(const Ref<Block>& block) {
   BlockFacts facts;
-  Ref<Block> said = described(block);
-  facts.compound = said != block;
-  Examine(said, facts).run();
+  Ref<Block> description = described(block);
+  facts.compound = description != block;
+  Examine(description, facts).run();
   return facts;
 }
 

@@ -52,17 +52,17 @@ class BlockFacts : public Memo::Fact {
   std::string trusted;
   /// For each declared write: whether each instance stores all of it.
   std::vector<bool> writes_all;
-  /// The regions whose previous values matter: those that the block reads, and those that it writes only in part.
-  std::vector<Ref<BufferRegion>> takes;
+  /// The regions whose previous values matter: those that the block reads, and those that it may write only partly.
+  std::vector<Ref<BufferRegion>> live_in;
 };
 
-/// Marks a block whose declarations are assumed to be correct whatever its body is: it accesses exactly its declared
+/// Marks a block whose declared regions are assumed to be correct whatever its body does: it accesses exactly these
 /// regions, writes all of them if instances write disjoint regions, and its data-parallel axes run in any order.
-/// schedule/declarations.h plans steps on marked blocks; no program keeps a mark. The mark is an annotation whose value
-/// scripts cannot create.
-void take_at_its_word(Block& block);
-bool is_taken_at_its_word(const Block& block);
-void forget_its_word(Block& block);
+/// schedule/declarations.h plans steps on marked blocks; marks never remain in a program. The mark is an annotation
+/// with a value that scripts cannot create.
+void assume_declarations(Block& block);
+bool has_assumed_declarations(const Block& block);
+void clear_assumed_declarations(Block& block);
 
 bool is_data_parallel(const Ref<IterVar>& axis);
 bool is_reduction_axis(const Ref<IterVar>& axis);

@@ -7,7 +7,7 @@
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "analysis/brief.h"
-#include "analysis/cover_chosen.h"
+#include "analysis/cover_mask.h"
 #include "analysis/cover_mirror.h"
 #include "analysis/findings.h"
 #include "analysis/isolation.h"
@@ -250,7 +250,7 @@ bool completes(const BlockRealize& realize, int at, const Ref<BufferRegion>& wri
   // Tiles that stick out of the domain complete all of themselves that is inside, and sums have no other steps than
   // those that their condition leaves.
   BlockRealize unconditional = realize;
-  unconditional.predicate = without_terms_of_sums(realize.predicate, tree, at);
+  unconditional.predicate = without_reduction_terms(realize.predicate, tree, at);
   unconditional.predicate = condition_beyond_domains(unconditional);
   auto inside = reachable(realize, write);
   if (unconditional.predicate == realize.predicate || !inside || !arith::proves_subset(need, *inside, analyzer)) {
@@ -272,7 +272,7 @@ std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<Buffer
 std::optional<arith::Box> produced_by_sums(const Tree& tree, int block, const Ref<BufferRegion>& write,
                                            const std::vector<int>& loops, arith::Analyzer& analyzer) {
   BlockRealize realize = *tree.realize_at(block);
-  const Expr rest = without_terms_of_sums(realize.predicate, tree, block);
+  const Expr rest = without_reduction_terms(realize.predicate, tree, block);
   auto inside = reachable(realize, write);
   if (rest == realize.predicate || !inside) return std::nullopt;
   realize.predicate = rest;
@@ -280,20 +280,20 @@ std::optional<arith::Box> produced_by_sums(const Tree& tree, int block, const Re
   return box ? std::optional(arith::intersect(*box, *inside, analyzer)) : std::nullopt;
 }
 
-std::optional<ChosenElements> produced_where_chosen(const Tree& tree, int block, const Ref<BufferRegion>& write,
-                                                    const std::vector<int>& loops, arith::Analyzer& analyzer) {
+std::optional<MaskedBox> produced_under_mask(const Tree& tree, int block, const Ref<BufferRegion>& write,
+                                             const std::vector<int>& loops, arith::Analyzer& analyzer) {
   BlockRealize realize = *tree.realize_at(block);
-  realize.predicate = without_terms_of_sums(realize.predicate, tree, block);
-  const Expr chosen = condition_on_axes(condition_beyond_domains(realize), tree, block);
+  realize.predicate = without_reduction_terms(realize.predicate, tree, block);
+  const Expr mask = condition_on_axes(condition_beyond_domains(realize), tree, block);
   auto inside = reachable(realize, write);
-  if (!chosen.defined() || !inside) return std::nullopt;
+  if (!mask.defined() || !inside) return std::nullopt;
   for (const Ref<IterVar>& axis : realize.block->iter_vars) {
     const bool selects = any_of(write->region, [&](const Ref<Range>& r) { return r->min == axis->var; });
-    if (!selects && uses_var(chosen, axis->var)) return std::nullopt;
+    if (!selects && uses_var(mask, axis->var)) return std::nullopt;
   }
   realize.predicate = bool_imm(true);
   auto box = produced_inside(realize, write, tree, loops, analyzer);
-  return box ? std::optional(ChosenElements{arith::intersect(*box, *inside, analyzer), chosen}) : std::nullopt;
+  return box ? std::optional(MaskedBox{arith::intersect(*box, *inside, analyzer), mask}) : std::nullopt;
 }
 
 arith::Box relaxed(const arith::Region& region, const Tree& tree, const std::vector<int>& loops,
@@ -471,12 +471,12 @@ bool is_mirrored(const Flow& flow, const Ref<BufferRegion>& read) {
 }
 
 /// Whether the writer completes all that the reader reads where a condition on its axes chooses what it writes.
-bool completes_chosen(const Flow& flow, const Ref<BufferRegion>& write, const std::vector<int>& loops,
-                      const arith::Box& need, arith::Analyzer& analyzer) {
+bool completes_under_mask(const Flow& flow, const Ref<BufferRegion>& write, const std::vector<int>& loops,
+                          const arith::Box& need, arith::Analyzer& analyzer) {
   if (!flow.in_body || flow.writer.changed || flow.reader.changed) return false;
-  auto has = produced_where_chosen(flow.tree, flow.first, write, loops, analyzer);
+  auto has = produced_under_mask(flow.tree, flow.first, write, loops, analyzer);
   return has && arith::proves_subset(need, has->box, analyzer) &&
-         reads_only_chosen(flow.tree, flow.second, write, has->chosen);
+         reads_only_under_mask(flow.tree, flow.second, write, has->mask);
 }
 
 /// Returns why a read may not be covered, if all iterations of the loops `joined` write before any of them reads.
@@ -502,7 +502,7 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
     for (const Ref<BufferRegion>& write : writer.block->writes) {
       if (write->buffer != read->buffer) continue;
       covered |= completes(writer, flow.first, write, tree, writer_loops, need, analyzer) ||
-                 completes_chosen(flow, write, writer_loops, need, analyzer);
+                 completes_under_mask(flow, write, writer_loops, need, analyzer);
       auto has = covered ? std::nullopt : produced(writer, write, tree, writer_loops, analyzer);
       if (has) known = ", of which " + brief(flow.buffer, *has) + " is complete by then";
     }
@@ -560,7 +560,7 @@ std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int cons
   const Findings& findings = Findings::of(tree);
   const Findings::Key key{Findings::Question::kCovered, producer, consumer, buffer.get()};
   if (exists.empty() && findings.known(key)) return std::nullopt;
-  auto obstacle = why_not_reached(tree, producer, consumer, buffer, BlockFacts::of(tree.block_ref(consumer)).takes,
+  auto obstacle = why_not_reached(tree, producer, consumer, buffer, BlockFacts::of(tree.block_ref(consumer)).live_in,
                                   "reads", true, exists);
   if (auto bound = binding_reads(tree, consumer); !obstacle && !bound.empty()) {
     obstacle = why_not_reached(tree, producer, consumer, buffer, bound, "reads", false, exists);

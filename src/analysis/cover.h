@@ -62,17 +62,18 @@ bool limits_reduction(const BlockRealize& realize);
 /// have run.
 std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                    const std::vector<int>& loops, arith::Analyzer& analyzer);
-/// Like produced(), for sums under a condition that omits some steps but never the first one, such as k <= i.
+/// Like produced(), for reductions whose predicate skips some steps but never the first one, such as k <= i.
 std::optional<arith::Box> produced_by_sums(const Tree& tree, int block, const Ref<BufferRegion>& write,
                                            const std::vector<int>& loops, arith::Analyzer& analyzer);
-/// The elements of `box` for which `chosen` holds, a condition on the axes that are the indices of the write: j <= i.
-struct ChosenElements {
+/// The elements of `box` for which `mask` holds: a condition on axes, such as j <= i.
+struct MaskedBox {
   arith::Box box;
-  Expr chosen;
+  Expr mask;
 };
-/// Like produced(), for a block whose condition selects elements. Returns all elements that it selects.
-std::optional<ChosenElements> produced_where_chosen(const Tree& tree, int block, const Ref<BufferRegion>& write,
-                                                    const std::vector<int>& loops, arith::Analyzer& analyzer);
+/// Like produced(), for a block whose predicate masks elements. The mask is a condition on the axes that are the
+/// indices of `write`.
+std::optional<MaskedBox> produced_under_mask(const Tree& tree, int block, const Ref<BufferRegion>& write,
+                                             const std::vector<int>& loops, arith::Analyzer& analyzer);
 /// Returns a box that contains `region` for all iterations of `loops` that satisfy the predicate (null: always true).
 arith::Box relaxed(const arith::Region& region, const Tree& tree, const std::vector<int>& loops,
                    arith::Analyzer& analyzer, const Expr& predicate = {});
@@ -108,7 +109,7 @@ std::optional<Obstacle> why_init_not_first(const Tree& tree, int from, int block
 /// Returns why the reduction of a block might go wrong in another order of loops, or is not done exactly once for each
 /// of its elements: a loop that drives no axis runs inside one that drives a reduction, an axis is not an affine
 /// function of the loops, ... `from`: loops above and including it are constant. With `once`, no loop at all may repeat
-/// it: what accumulates without an init of its own would accumulate again.
+/// the block: a reduction without an init would accumulate twice.
 std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int block, bool once = false);
 
 }  // namespace tilewright::analysis

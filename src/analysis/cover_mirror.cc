@@ -11,14 +11,14 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Correspondence between loops of the reader and loops of the writer.
+/// A substitution of reader loops for writer loops that makes expressions equal.
 class Mirror {
  public:
   Mirror(const arith::IterDomains& writing, const arith::IterDomains& reading) : writing_(writing), reading_(reading) {}
 
-  /// Takes loops to stand for one another until the two are the same expression.
+  /// Adds loops to the substitution until both expressions are equal. Returns false if there is none.
   bool matches(const Expr& written, const Expr& read) {
-    if (effect_of(written) != Effect::kPure) return false;  // may have another value by the time of the read
+    if (effect_of(written) != Effect::kPure) return false;  // the memory may change between the write and the read
     for (size_t tries = 0; tries <= writing_.size(); ++tries) {
       auto mismatch = find_mismatch(substitute(written, loops_), read);
       if (!mismatch) return true;
@@ -29,7 +29,8 @@ class Mirror {
     return false;
   }
 
-  /// Loops that stand for none run at least once: any iteration will do.
+  /// Substitutes the first iteration for writer loops that occur in no index. Returns false if such a loop may be
+  /// empty.
   bool settle_others() {
     for (const auto& [loop_var, range] : writing_) {
       if (loops_.contains(loop_var)) continue;
@@ -74,7 +75,7 @@ bool mirrors(const Touching& write, const Touching& read) {
 bool mirrors(const BlockRealize& writer, const Ref<BufferRegion>& write, const arith::IterDomains& writing,
              const BlockRealize& reader, const Ref<BufferRegion>& read, const arith::IterDomains& reading) {
   const auto& axes = writer.block->iter_vars;
-  return all_of(axes, is_data_parallel) &&  // else one instance completes nothing
+  return all_of(axes, is_data_parallel) &&  // one step of a reduction does not complete an element
          mirrors({bound_region(writer, write), writing, writer.predicate},
                  {bound_region(reader, read), reading, reader.predicate});
 }

@@ -1,8 +1,9 @@
-// Coverage that needs no arithmetic: where two blocks are tiled alike, each instance of the reader has one of the
-// writer that touches the same elements, however their indices are computed.
+// Proves coverage by matching loops of the writer with loops of the reader: if renaming the loop variables makes the
+// index expressions structurally equal, each element read has been written. No arithmetic is needed, so indices may be
+// arbitrary expressions. cover.h tries this for tiles that interval arithmetic cannot compare.
 //
 //   for x in range(3): B[f(o) + x] = ..     where f(o) + x < m
-//   for y in range(3): .. = B[f(o) + y]     where f(o) + y < m: what y reads, x = y has written
+//   for y in range(3): .. = B[f(o) + y]     where f(o) + y < m      iteration x = y has written the element
 #pragma once
 
 #include "arith/int_set.h"
@@ -11,17 +12,19 @@
 
 namespace tilewright::analysis {
 
-/// A region touched by iterations of loops, under a condition.
+/// A region that the iterations of `loops` touch where `condition` holds.
 struct Touching {
   arith::Region region;
   arith::IterDomains loops;
   Expr condition;
 };
 
-/// Whether each iteration of `read` has one of `write`, with loops of the same range in place of its own, that touches
-/// the same elements, where the conditions are the same, too. The loops are those around the one, and not the other.
+/// Whether the loops of `write` can be replaced by loops of `read` with the same ranges so that both regions are
+/// structurally equal and the condition of `read` implies that of `write`. `loops` are the loops around one access that
+/// are not around the other.
 bool mirrors(const Touching& write, const Touching& read);
-/// Whether the instances of two blocks mirror each other.
+/// The same check for accesses of two blocks, with their bindings and predicates. False if the writer has reduction
+/// axes.
 bool mirrors(const BlockRealize& writer, const Ref<BufferRegion>& write, const arith::IterDomains& writing,
              const BlockRealize& reader, const Ref<BufferRegion>& read, const arith::IterDomains& reading);
 

@@ -10,8 +10,9 @@ namespace tilewright::analysis {
 
 namespace {
 
-/// Adds what a usual block does not define itself. False for what one has to look into.
-bool take_plainly(const PlainBlock& plain, std::vector<const NodeBase*>& vars) {
+/// Fast path for plain blocks: collects the variables that the block does not define. Returns false if the general walk
+/// is needed.
+bool collect_plainly(const PlainBlock& plain, std::vector<const NodeBase*>& vars) {
   const Block& block = *plain.block;
   if (!block.annotations.empty()) return false;
   PlainStore all = plain.body;
@@ -21,12 +22,12 @@ bool take_plainly(const PlainBlock& plain, std::vector<const NodeBase*>& vars) {
       if (!PlainStore::is_plain(*region->buffer)) return false;
       all.vars.push_back(region->buffer->data.get());
       for (const Ref<Range>& range : region->region) {
-        if (!all.take(range->min) || !all.take(range->extent)) return false;
+        if (!all.collect(range->min) || !all.collect(range->extent)) return false;
       }
     }
   }
   for (const Ref<IterVar>& axis : block.iter_vars) {
-    if (!axis->dom.defined() || !all.take(axis->dom->min) || !all.take(axis->dom->extent)) return false;
+    if (!axis->dom.defined() || !all.collect(axis->dom->min) || !all.collect(axis->dom->extent)) return false;
   }
   vars = std::move(all.vars);
   std::erase_if(vars, [&](const NodeBase* v) {
@@ -41,7 +42,7 @@ const FreeVars& FreeVars::of(const Ref<Block>& block) {
   return block->id.memo.get<FreeVars>([&] {
     FreeVars result;
     const auto& plain = PlainBlock::of(*block);
-    if (!plain || !take_plainly(*plain, result.vars_)) {
+    if (!plain || !collect_plainly(*plain, result.vars_)) {
       result.vars_.clear();
       for_each_free_var(block, [&](const Ref<Var>& v) { result.vars_.push_back(v.get()); });
     }

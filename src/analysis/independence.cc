@@ -130,7 +130,7 @@ class Below {
 
   std::optional<Dependent> check_pair(int writer, int other, const Ref<Buffer>& buffer, bool overwriting) const {
     const Block &first = tree_.block_at(writer), &second = tree_.block_at(other);
-    bool reads = tree_.touches(BlockFacts::of(tree_.block_ref(other)).takes, buffer) ||
+    bool reads = tree_.touches(BlockFacts::of(tree_.block_ref(other)).live_in, buffer) ||
                  tree_.touches(binding_reads(tree_, other), buffer),
          writes = tree_.touches(second.writes, buffer);
     auto both = [&]() -> std::vector<NodeRef> { return {tree_.stmt(writer), tree_.stmt(other)}; };
@@ -198,7 +198,7 @@ bool selects_by_loops(const Tree& tree, int loop, int block) {
 bool threads_combine(const Block& block, const Execution& execution) {
   if (!execution.axis || execution.axis->level != ThreadAxis::Level::kThread) return false;
   const FoundReducer found = find_reducer(block);
-  return found.reducer && !found.reducer->takes_last();
+  return found.reducer && !found.reducer->keeps_last();
 }
 
 /// Returns what is missing to run a reduction loop in this way. Nothing if the loop drives only a commutative reduction
@@ -400,7 +400,7 @@ bool axes_are_injective(const Tree& tree, std::vector<int> loops, int block) {
   std::vector<const NodeBase*>& used = seen.vars;
   used.reserve(2 * realize.iter_values.size() + loops.size());
   for (const Expr& value : realize.iter_values) {
-    if (value.depth() <= kInlineDepth && seen.take(value)) continue;
+    if (value.depth() <= kInlineDepth && seen.collect(value)) continue;
     uses_any_var(value, [&](const Ref<Var>& v) {
       used.push_back(v.get());
       return false;

@@ -1,11 +1,12 @@
-// Digits begin at cuts: 1 = c_0 | c_1 | ... | c_k, positive divisors of each other. With them,
+// Let 1 = c_0 | c_1 | ... | c_k be positive divisors of each other (the cuts). Then
 //   f = sum of digit_i * c_i,    f // c_i = sum of digit_j * (c_j / c_i) for j >= i,    f % c_i = the sum for j < i,
-// where digit_i is in [0, c_(i+1) / c_i), and the last one in [0, ceildiv(extent, c_k)). Conditions f < end are
-// removed: they hold in each iteration with smaller digits. If c_k divides such an end, the last digit is below the
-// quotient.
+// where digit_i is in [0, c_(i+1) / c_i), and digit_k is in [0, ceildiv(extent, c_k)). Conditions f < end are removed:
+// if they hold in an iteration, they hold in each one with smaller digits. If c_k divides such an end, digit_k is less
+// than the quotient.
 //
-// f0 * e1 + f1, with e1 iterations of f1 inside of f0, goes through [0, e0 * e1) in the order of the loops. Where it is
-// smaller, f0 is smaller, or is the same and f1 is smaller. Loops between them do not change that.
+// Fusing: f0 * e1 + f1, for loops f0 over [0, e0) and f1 over [0, e1) inside of it, takes the values [0, e0 * e1) in
+// the order of the iterations, since it is ordered lexicographically by (f0, f1). Loops between the two do not change
+// that.
 #include "analysis/loop_digits.h"
 
 #include <functional>
@@ -31,7 +32,7 @@ bool uses_loops(const Expr& e, const std::vector<NestLoop>& loops) {
   return any_of(loops, [&](const NestLoop& loop) { return uses_var(e, loop.var); });
 }
 
-/// The position of the loop over [0, n), where n depends on no other loop.
+/// Returns the position of the loop with variable `e`, if it runs over [0, n) for an n that depends on no loop.
 std::optional<size_t> find_loop(const Expr& e, const std::vector<NestLoop>& loops) {
   for (size_t i : indices_of(loops)) {
     if (!same_expr(e, loops[i].var)) continue;
@@ -56,9 +57,10 @@ void for_each_division(const Expr& e, F&& found) {
       });
 }
 
-// ---- loops that are divided together -----------------------------------------------------------------------------
+// ---- fusing loops that are divided together
+// -----------------------------------------------------------------------------
 
-/// A sum of loops, outermost first, that goes through [0, n) in their order.
+/// A sum of scaled loop variables, outermost first, that takes the values [0, n) in the order of the iterations.
 struct JoinedLoops {
   std::vector<size_t> loops;
   std::vector<Expr> scales;
@@ -86,7 +88,7 @@ std::optional<JoinedLoops> joined_loops(const Expr& e, const std::vector<NestLoo
   return sum;
 }
 
-/// Replaces the loops of the sum `e` by one.
+/// Replaces the loops of the sum `e` by one fused loop.
 void join(LoopNest& nest, const JoinedLoops& sum, const Expr& e, arith::Analyzer& analyzer) {
   const NestLoop& outer = nest.loops[sum.loops[0]];
   NestLoop joined{var(outer.var->name_hint, e.dtype()), zero(e.dtype()), sum.scales[0] * outer.extent, false};
@@ -120,14 +122,14 @@ class LoopDigits {
     cuts_.push_back(one(loop.var.dtype()));
   }
 
-  /// Cuts where the quotients and remainders in the expression do, as far as the cuts divide each other.
+  /// Adds the divisors of quotients and remainders in the expression to the cuts, if they form a chain of divisors.
   void cut_for(const Expr& e) {
     for_each_division(e, [&](const Expr& dividend, const Expr& divisor) { cut_by(dividend, divisor); });
   }
 
   bool has_digits() const { return cuts_.size() > 1; }
 
-  /// The loops over the digits, outermost first. The loop is smaller than each of `ends`.
+  /// Returns the loops over the digits, outermost first. `ends`: upper bounds of the loop variable.
   std::vector<NestLoop> loops(const std::vector<Expr>& ends) {
     const DataType dtype = loop_.var.dtype();
     std::vector<NestLoop> result;
@@ -149,7 +151,7 @@ class LoopDigits {
   }
 
  private:
-  /// Digits `begin` to `end - 1`: f % cuts[end] // cuts[begin].
+  /// The digits [begin, end), as a number: f % cuts[end] // cuts[begin].
   struct Span {
     size_t begin, end;
   };
@@ -170,7 +172,7 @@ class LoopDigits {
 
   bool is_cut(size_t at, const Expr& value) { return analyzer_.can_prove_equal(cuts_[at], value); }
 
-  /// The quotient or remainder as digits, where it is one of the loop at cuts.
+  /// Returns the digits that a quotient or remainder consists of, if its divisor is a cut.
   std::optional<Span> span_of(const Expr& e) {
     if (same_expr(e, loop_.var)) return Span{0, cuts_.size()};
     const FloorDiv* quotient = e.as<FloorDiv>();
@@ -218,8 +220,8 @@ bool is_constant(const Expr& e, const std::vector<NestLoop>& loops) {
   return !uses_loops(e, loops) && !has_node<BufferLoad, Call>(e);
 }
 
-/// Removes the conditions that the loop is smaller than something constant. Returns what it is smaller than.
-std::vector<Expr> take_ends(LoopNest& nest, const NestLoop& loop) {
+/// Removes conditions of the form loop < constant. Returns these constants, and the extent of the loop.
+std::vector<Expr> remove_upper_bounds(LoopNest& nest, const NestLoop& loop) {
   std::vector<Expr> ends;
   std::erase_if(nest.terms, [&](const Expr& term) {
     const LT* less = term.as<LT>();
@@ -231,7 +233,7 @@ std::vector<Expr> take_ends(LoopNest& nest, const NestLoop& loop) {
   return ends;
 }
 
-/// Joins the loops of a sum that one of the values divides. Returns whether there are such loops.
+/// Fuses the loops of the first sum that one of the values divides. Returns whether there is one.
 bool join_some(LoopNest& nest, const std::vector<Expr>& values, const std::function<bool(const Ref<Var>&)>& is_kept,
                arith::Analyzer& analyzer) {
   Expr whole;
@@ -260,8 +262,8 @@ Expr ascending(const Expr& value, const Expr& min, const Expr& extent, const ari
   return analyzer.simplify(min * 2 + extent - 1 - value);
 }
 
-bool take_digits(LoopNest& nest, const std::function<std::vector<Expr>(const LoopNest&)>& values,
-                 const std::function<bool(const Ref<Var>&)>& is_kept, arith::Analyzer& analyzer) {
+bool split_into_digits(LoopNest& nest, const std::function<std::vector<Expr>(const LoopNest&)>& values,
+                       const std::function<bool(const Ref<Var>&)>& is_kept, arith::Analyzer& analyzer) {
   bool any = false;
   while (join_some(nest, values(nest), is_kept, analyzer)) any = true;
   for (size_t i = 0; i < nest.loops.size(); ++i) {
@@ -271,7 +273,7 @@ bool take_digits(LoopNest& nest, const std::function<std::vector<Expr>(const Loo
     for (const Expr& value : values(nest)) digits.cut_for(value);
     for (const Expr& term : nest.terms) digits.cut_for(term);
     if (!digits.has_digits()) continue;
-    const std::vector<NestLoop> loops = digits.loops(take_ends(nest, loop));
+    const std::vector<NestLoop> loops = digits.loops(remove_upper_bounds(nest, loop));
     rewrite_nest(nest, [&](const Expr& e) { return digits.in_digits(e); });
     nest.values[loop.var] = digits.in_digits(loop.var);
     erase_at(nest.loops, i);

@@ -1,12 +1,12 @@
-// Loops of which expressions take digits, as one loop for each digit.
+// Splits each loop whose variable is divided into one loop per mixed-radix digit, so that quotients and remainders
+// become loop variables. skipped_init.cc needs this to reason about fused loops.
 //
 //   for f in range(24):  v = f // 8, k = f % 8 // 2, T.where(f % 2 < v)
 //   for f_2, f_1, f_0 in T.grid(3, 4, 2):  v = f_2, k = f_1, T.where(f_0 < f_2)        f = f_2 * 8 + f_1 * 2 + f_0
 //
-// Loops that are divided together, (f0 * 4 + f1) // 6, are joined first: f = f0 * 4 + f1. The new loops
-// visit the same iterations, and perhaps more at the end: conditions f < end, which hold in every iteration with
-// smaller digits, are not kept. An iteration in which some digits are smaller, and no others larger, comes earlier in
-// both orders.
+// Loops that are divided together, as in (f0 * 4 + f1) // 6, are fused first: f = f0 * 4 + f1. The new nest visits the
+// same iterations, and perhaps more at the end of a loop, because conditions f < end are dropped. If no digit of
+// iteration p is larger than that of q, and one is smaller, p runs before q in both nests.
 #pragma once
 
 #include <functional>
@@ -22,23 +22,24 @@ namespace tilewright::analysis {
 struct NestLoop {
   Ref<Var> var;
   Expr min, extent;
-  bool is_bound;  ///< to threads, which run concurrently
+  bool is_bound;  ///< whether the loop is bound to a thread axis, so that iterations run concurrently
 };
 
 /// Loops, outermost first, with the conditions and values that depend on them.
 struct LoopNest {
   std::vector<NestLoop> loops;
-  std::vector<Expr> terms;  ///< conditions around
-  VarMap values;            ///< values of axes, names and replaced loops in terms of loops
+  std::vector<Expr> terms;  ///< conditions that hold in the nest
+  VarMap values;            ///< values of axes, let variables and replaced loop variables in terms of `loops`
 };
 
-/// Replaces the loops of which `values` (of a nest) take digits, unless `is_kept` says that a loop is used in other
-/// places too. Returns whether there are any. The analyzer knows that the loops run, and which sizes are positive.
-bool take_digits(LoopNest& nest, const std::function<std::vector<Expr>(const LoopNest&)>& values,
-                 const std::function<bool(const Ref<Var>&)>& is_kept, arith::Analyzer& analyzer);
+/// Splits the loops whose variables are divided in `values(nest)` or in the conditions. Loops for which `is_kept`
+/// returns true stay whole. Returns whether any loop was split or fused. The analyzer must know that the loops run, and
+/// which sizes are positive.
+bool split_into_digits(LoopNest& nest, const std::function<std::vector<Expr>(const LoopNest&)>& values,
+                       const std::function<bool(const Ref<Var>&)>& is_kept, arith::Analyzer& analyzer);
 
-/// The value of an axis over [min, min + extent) where the predicate holds; of a descending one its mirror image, which
-/// identifies elements as well: iteration maps have no negative scales.
+/// Returns `value`, the binding of an axis over [min, min + extent), or its mirror image if it descends with a loop.
+/// Both identify the same elements, but iteration maps support no negative scales.
 Expr ascending(const Expr& value, const Expr& min, const Expr& extent, const arith::IterDomains& inputs,
                const Expr& predicate, arith::Analyzer& analyzer);
 

@@ -14,22 +14,22 @@ namespace {
 
 constexpr int64_t kFar = Span64::kFar;
 
-int64_t near_by(int64_t value) { return std::clamp(value, -kFar, kFar); }
-int64_t plus(int64_t a, int64_t b) { return near_by(a + b); }
+int64_t saturate(int64_t value) { return std::clamp(value, -kFar, kFar); }
+int64_t plus(int64_t a, int64_t b) { return saturate(a + b); }
 int64_t times(int64_t a, int64_t b) {
   int64_t product;
   if (__builtin_mul_overflow(a, b, &product)) return (a < 0) == (b < 0) ? kFar : -kFar;
-  return near_by(product);
+  return saturate(product);
 }
 Span64 plus(Span64 a, Span64 b) { return {plus(a.lo, b.lo), plus(a.hi, b.hi)}; }
-/// An empty span, which ends before it begins, stays empty.
+/// An empty span (hi < lo) stays empty.
 Span64 times(Span64 a, int64_t factor) {
   int64_t x = times(a.lo, factor), y = times(a.hi, factor);
   return factor < 0 ? Span64{y, x} : Span64{x, y};
 }
 
-/// Divides the sum by what all of it and the divisor are multiples of, which is given back; by 1 where the constant is
-/// not known.
+/// Divides the sum by the greatest common divisor of its coefficients, its constant and `divisor`, and returns it. The
+/// result is 1 if the constant is an interval.
 int64_t take_common_factor(LoopSum& sum, int64_t divisor) {
   if (sum.constant.lo != sum.constant.hi) return 1;
   int64_t common = arith::gcd(divisor, sum.constant.lo);
@@ -47,7 +47,7 @@ bool operator==(const LoopSum& a, const LoopSum& b) {
 
 LoopSum LoopSums::constant(int64_t value) {
   LoopSum sum;
-  sum.constant = {near_by(value), near_by(value)};
+  sum.constant = {saturate(value), saturate(value)};
   return sum;
 }
 
@@ -107,8 +107,7 @@ LoopSum LoopSums::add(const LoopSum& a, const LoopSum& b, int64_t scale) {
     if (result.count == LoopSum::kMaxTerms) {  // for further terms, only their loops are kept
       Levels all = atoms_[atom].levels;
       for (const LoopSum::Term& term : result) all |= atoms_[term.atom].levels;
-      Atom rest{.form = Form::kOpaque, .depth = static_cast<int>(atoms_.size()), .levels = all};
-      atoms_.push_back(rest);
+      atoms_.push_back({.form = Form::kOpaque, .depth = static_cast<int>(atoms_.size()), .levels = all});
       result = of_atom(static_cast<uint32_t>(atoms_.size() - 1));
       return;
     }
@@ -161,73 +160,74 @@ void LoopSums::join_quotients(LoopSum& sum) {
       if (div.form != Form::kFloorDiv || sum.terms[d].coeff != times(scale, mod.divisor)) continue;
       const LoopSum* known = joined(div, mod);
       if (!known) continue;
-      LoopSum rest;
-      rest.constant = sum.constant;
+      LoopSum others;
+      others.constant = sum.constant;
       for (int t = 0; t < sum.count; ++t) {
-        if (t != m && t != d) rest.terms[rest.count++] = sum.terms[t];
+        if (t != m && t != d) others.terms[others.count++] = sum.terms[t];
       }
       const LoopSum whole = *known;
-      sum = add(rest, whole, scale);
+      sum = add(others, whole, scale);
       return;
     }
   }
 }
 
-void LoopSums::split(const LoopSum& a, int64_t divisor, LoopSum& quotient, LoopSum& rest) const {
+void LoopSums::split(const LoopSum& a, int64_t divisor, LoopSum& quotient, LoopSum& remainder) const {
   for (const LoopSum::Term& term : a) {
     bool divides = term.coeff % divisor == 0;
-    LoopSum& part = divides ? quotient : rest;
+    LoopSum& part = divides ? quotient : remainder;
     part.terms[part.count++] = {term.atom, divides ? term.coeff / divisor : term.coeff};
   }
   int64_t start = tilewright::arith::floor_div(a.constant.lo, divisor);
   quotient.constant = {start, start};
-  rest.constant = {a.constant.lo - start * divisor, a.constant.hi - start * divisor};
+  remainder.constant = {a.constant.lo - start * divisor, a.constant.hi - start * divisor};
 }
 
 LoopSum LoopSums::floor_div(const LoopSum& a, int64_t divisor) {
   if (divisor == 1) return a;
-  LoopSum quotient, rest;
-  split(a, divisor, quotient, rest);
-  Span64 span = bounds(rest, kAllLevels);
+  LoopSum quotient, remainder;
+  split(a, divisor, quotient, remainder);
+  Span64 span = bounds(remainder, kAllLevels);
   if (span.lo >= 0 && span.hi < divisor) return quotient;
-  if (rest.count == 0) {  // lanes of a vector that pass a multiple
+  if (remainder.count == 0) {  // lanes of a vector that pass a multiple
     quotient.constant.hi += tilewright::arith::floor_div(span.hi, divisor);
     return quotient;
   }
-  divisor /= take_common_factor(rest, divisor);
-  if (rest.count == 1 && rest.terms[0].coeff == 1 && rest.constant.lo == 0 && rest.constant.hi == 0) {
-    const Atom inner = atoms_[rest.terms[0].atom];  // (x // c) // d = x // (c * d)
+  divisor /= take_common_factor(remainder, divisor);
+  if (remainder.count == 1 && remainder.terms[0].coeff == 1 && remainder.constant.lo == 0 &&
+      remainder.constant.hi == 0) {
+    const Atom inner = atoms_[remainder.terms[0].atom];  // (x // c) // d = x // (c * d)
     if (inner.form == Form::kFloorDiv && times(inner.divisor, divisor) < kFar) {
       LoopSum dividend = sums_[inner.a];
       return add(quotient, floor_div(dividend, inner.divisor * divisor), 1);
     }
   }
   Atom atom{.form = Form::kFloorDiv, .divisor = divisor};
-  return add(quotient, of_atom(intern(atom, &rest, nullptr)), 1);
+  return add(quotient, of_atom(intern(atom, &remainder, nullptr)), 1);
 }
 
 LoopSum LoopSums::floor_mod(const LoopSum& a, int64_t divisor) {
   if (divisor == 1) return constant(0);
-  LoopSum quotient, rest;
-  split(a, divisor, quotient, rest);
-  Span64 span = bounds(rest, kAllLevels);
-  if (span.lo >= 0 && span.hi < divisor) return rest;
-  if (rest.count == 0) {
-    rest.constant = {0, divisor - 1};
-    return rest;
+  LoopSum quotient, remainder;
+  split(a, divisor, quotient, remainder);
+  Span64 span = bounds(remainder, kAllLevels);
+  if (span.lo >= 0 && span.hi < divisor) return remainder;
+  if (remainder.count == 0) {
+    remainder.constant = {0, divisor - 1};
+    return remainder;
   }
-  if (int64_t common = take_common_factor(rest, divisor); common > 1) {
-    return scaled(floor_mod(rest, divisor / common), common);
+  if (int64_t common = take_common_factor(remainder, divisor); common > 1) {
+    return scaled(floor_mod(remainder, divisor / common), common);
   }
   Atom atom{.form = Form::kFloorMod, .divisor = divisor};
-  return of_atom(intern(atom, &rest, nullptr));
+  return of_atom(intern(atom, &remainder, nullptr));
 }
 
-LoopSum LoopSums::extremum(const LoopSum& a, const LoopSum& b, bool greatest) {
+LoopSum LoopSums::min_or_max(const LoopSum& a, const LoopSum& b, bool is_max) {
   Span64 difference = bounds(add(a, b, -1), kAllLevels);
-  if (difference.lo >= 0) return greatest ? a : b;
-  if (difference.hi <= 0) return greatest ? b : a;
-  Atom atom{.form = greatest ? Form::kMax : Form::kMin};
+  if (difference.lo >= 0) return is_max ? a : b;
+  if (difference.hi <= 0) return is_max ? b : a;
+  Atom atom{.form = is_max ? Form::kMax : Form::kMin};
   return of_atom(intern(atom, &a, &b));
 }
 
@@ -277,9 +277,9 @@ LoopSum LoopSums::read(const Expr& e) {
         if (b.is_constant() && b.constant.lo > 0 && b.constant.lo < kFar) return floor_mod(a, b.constant.lo);
         break;
       case Kind::kMin:
-        return extremum(a, b, false);
+        return min_or_max(a, b, false);
       case Kind::kMax:
-        return extremum(a, b, true);
+        return min_or_max(a, b, true);
       default:
         break;
     }

@@ -1,14 +1,16 @@
-// Index expressions as sums of multiples of loop variables, as plain numbers: for those who judge thousands of programs
-// a second by how they walk through memory and need no proofs. The Analyzer of arith/ is for those who transform.
+// Represents index expressions as integer linear combinations of loop variables, to estimate strides, footprints and
+// costs of accesses. Features and the analytical cost model read thousands of programs per second this way: no nodes
+// are built, and nothing is proved. Passes that transform programs use the Analyzer of arith/ instead.
 //
 //   LoopSums sums;
 //   uint32_t i = sums.add_loop(0, sums.constant(0), 16);       // for i in range(16), the outermost loop
 //   sums.bind(i_var, sums.of_atom(i));
 //   LoopSum index = sums.read(i_var * 4 + 2);                  // 4 i + 2
-//   sums.bounds(index, kAllLevels);                            // [2, 62]; while that loop is at its start: [2, 2]
+//   sums.bounds(index, kAllLevels);                            // [2, 62]
+//   sums.bounds(index, 0);                                     // [2, 2]: all loops at their first iterations
 //
-// Divisions by constants split where the ranges of the loops allow it, as they do after split and fuse; what is no such
-// sum becomes an atom of which only the loops it depends on are known. Total over all expressions; nothing is built.
+// Floor divisions and remainders by constants are simplified if loop ranges allow it, as after split and fuse. Other
+// expressions that are not linear become opaque atoms, of which only the loops that they depend on are known.
 #pragma once
 
 #include <array>
@@ -21,7 +23,7 @@
 
 namespace tilewright::analysis {
 
-/// Integers from lo to hi, both included. Beyond kFar nothing is known; sums and products stay within it.
+/// The integers from lo to hi, both included. Sums and products saturate at +-kFar, which means "unbounded".
 struct Span64 {
   static constexpr int64_t kFar = int64_t{1} << 56;
   int64_t lo = 0, hi = 0;
@@ -35,9 +37,9 @@ struct LoopSum {
     int64_t coeff = 0;
     friend bool operator==(const Term&, const Term&) = default;
   };
-  std::array<Term, kMaxTerms> terms;  ///< by ascending atom, without zeros
+  std::array<Term, kMaxTerms> terms;  ///< sorted by atom; coefficients are not 0
   int count = 0;
-  Span64 constant;  ///< an interval: the lanes of a vector
+  Span64 constant;  ///< constant term; an interval if the index is a vector, whose lanes it spans
 
   bool is_constant() const { return count == 0 && constant.lo == constant.hi; }
   const Term* begin() const { return terms.data(); }
@@ -45,51 +47,55 @@ struct LoopSum {
   friend bool operator==(const LoopSum& a, const LoopSum& b);
 };
 
-/// Operations on integers that compute a sum.
+/// Number of integer operations that computing a sum takes.
 struct IndexWork {
   int add = 0, mul = 0, div = 0, cmp = 0;
 };
 
-/// Loops by their depth, one bit each; those from depth 63 on share a bit.
+/// A set of loops, with one bit per nesting depth. Depths from 63 on share a bit.
 using Levels = uint64_t;
 inline Levels level_bit(int depth) { return Levels{1} << (depth < 63 ? depth : 63); }
 inline constexpr Levels kAllLevels = ~Levels{0};
-/// The loops from a depth on.
+/// Returns the loops at `depth` and deeper.
 inline Levels levels_from(int depth) { return kAllLevels << (depth < 63 ? depth : 63); }
 
 class LoopSums {
  public:
-  /// A loop around all that is read until another of this depth is added; an extent of -1 is not known.
+  /// Opens a loop at a nesting depth, in place of the previous loop of that depth. `extent`: -1 if unknown. Returns its
+  /// atom.
   uint32_t add_loop(int depth, const LoopSum& min, int64_t extent);
-  /// Sets the value of a variable from now on.
+  /// Sets the value of a variable for later calls of read().
   void bind(const NodeRef& var, const LoopSum& value) { bound_[var.get()] = value; }
   /// Declares 0 <= var < extent, even if the range of the variable's value is larger.
   void limit(const NodeRef& var, int64_t extent) { limits_[var.get()] = extent; }
 
   static LoopSum constant(int64_t value);
   static LoopSum of_atom(uint32_t atom);
+  /// Returns the expression as a sum.
   LoopSum read(const Expr& e);
-  /// Whether a condition on sums always or never holds.
+  /// Returns whether a condition always or never holds; nothing if that is unknown.
   std::optional<bool> decide(const Expr& condition);
 
-  /// Returns the range of values while the loops `free` run and the others are at their starts.
+  /// Returns the range of values while the loops `free` run and all others are at their first iterations.
   Span64 bounds(const LoopSum& sum, Levels free) const;
+  /// Returns the loops that the sum, or the variables in `e`, depend on.
   Levels levels(const LoopSum& sum) const;
-  /// The levels of the variables in it.
   Levels levels(const NodeRef& e) const;
-  /// The divisions and extrema that depend on one of these loops.
+  /// Counts the operations of the sum, with only those divisions and comparisons that depend on one of the loops
+  /// `within`.
   IndexWork work(const LoopSum& sum, Levels within = kAllLevels) const;
-  /// Returns the growth of the sum by one step of the loop; an estimate if the sum is no multiple of its variable.
+  /// Returns the stride of the loop: by how much one iteration advances the sum. An estimate if is_even() is false.
   int64_t step_of(const LoopSum& sum, uint32_t loop) const;
-  /// Whether each step of the loop is the same.
+  /// Whether all iterations of the loop advance the sum by the same stride.
   bool is_even(const LoopSum& sum, uint32_t loop) const;
-  /// The terms that depend on none of the loops `free`, and those that depend on no others; nothing where a term
-  /// depends on both.
+  /// The terms that depend on none of the loops `free`, and those that depend on no other loops.
   struct Parts {
-    LoopSum outer, inner;  ///< including the constant
+    LoopSum outer, inner;  ///< `inner` includes the constant
   };
+  /// Splits the sum into such parts. Returns nothing if a term depends on loops of both kinds.
   std::optional<Parts> part(const LoopSum& sum, Levels free) const;
 
+  /// Returns a + b * scale.
   LoopSum add(const LoopSum& a, const LoopSum& b, int64_t scale);
   LoopSum scaled(const LoopSum& a, int64_t factor) const;
 
@@ -108,9 +114,10 @@ class LoopSums {
   LoopSum opaque(const NodeRef& node, Levels levels);
   LoopSum floor_div(const LoopSum& a, int64_t divisor);
   LoopSum floor_mod(const LoopSum& a, int64_t divisor);
-  LoopSum extremum(const LoopSum& a, const LoopSum& b, bool greatest);
-  /// q * c + r, where q is a sum, 0 <= constant of r < c and no coefficient of r is a multiple of c.
-  void split(const LoopSum& a, int64_t divisor, LoopSum& quotient, LoopSum& rest) const;
+  LoopSum min_or_max(const LoopSum& a, const LoopSum& b, bool is_max);
+  /// Writes `a` as quotient * divisor + remainder, where 0 <= constant of the remainder < divisor and no coefficient of
+  /// the remainder is a multiple of the divisor.
+  void split(const LoopSum& a, int64_t divisor, LoopSum& quotient, LoopSum& remainder) const;
   void join_quotients(LoopSum& sum);
   const LoopSum* joined(const Atom& div, const Atom& mod) const;
   Span64 bounds_of(const Atom& atom, Levels free) const;

@@ -24,7 +24,7 @@ Expr number_of_elements(const Buffer& buffer) {
   return product;
 }
 
-/// Whether a pointer in a function stands for all elements of a parameter of its caller.
+/// Whether a parameter of the callee has as many elements as the caller's parameter that is passed for it.
 bool is_all_of(const ParameterUse& use, const VarMap& arguments, const ParameterUse& param) {
   const Ref<Buffer>& inner = memory_of(use);
   const Ref<Buffer>& outer = memory_of(param);
@@ -45,8 +45,8 @@ void ParameterUses::enter_loop(const For& loop, bool surely_iterates) {
   written_before_.enter_loop(loop, surely_iterates);
 }
 
-void ParameterUses::enter_block(const BlockRealize& realize, bool reaches_all, bool is_conditional) {
-  const bool is_sure = reaches_all && !is_conditional;
+void ParameterUses::enter_block(const BlockRealize& realize, bool covers_domain, bool is_conditional) {
+  const bool is_sure = covers_domain && !is_conditional;
   around_.always_runs &= is_sure;
   around_.block = &*realize.block;
   written_before_.enter_block(realize, is_sure);
@@ -149,7 +149,7 @@ void ParameterUses::note_read(ParameterUse& param, const WrittenBefore::Part& pa
 
 void ParameterUses::note_write(ParameterUse& param, const WrittenBefore::Part& part) {
   written_before_.write(part);
-  if (around_.always_runs && written_before_.reaches_all(part)) param.written_in_full = true;
+  if (around_.always_runs && written_before_.writes_whole_buffer(part)) param.written_in_full = true;
 }
 
 std::string ParameterUses::reader() const {

@@ -1,9 +1,8 @@
-// How a program uses its parameters: which it reads and writes, and whether their contents before the call matter.
-//
-// Whoever visits the program in the order of its execution reports here what surrounds each access, and the accesses:
+// Determines which parameters a program reads and writes, and whether their contents before the call matter (inputs,
+// outputs, in-outs). workload.cc walks the program in execution order and reports each scope and access to this class:
 //
 //   ParameterUses uses(params);
-//   const ParameterUses::Scope scope(uses);  // ends what is entered below
+//   const ParameterUses::Scope scope(uses);  // its destructor leaves the loop entered below
 //   uses.enter_loop(loop, surely_iterates);
 //   if (ParameterUse* param = uses.find(load.buffer)) uses.load(*param, load);
 #pragma once
@@ -18,28 +17,28 @@ namespace tilewright::analysis {
 
 struct ParameterUse {
   Ref<Var> param;
-  Ref<Buffer> buffer;     ///< null for a scalar parameter, and for a pointer
-  Ref<Buffer> pointee{};  ///< for a pointer: the buffer that is declared over it
+  Ref<Buffer> buffer;     ///< null for scalar and pointer parameters
+  Ref<Buffer> pointee{};  ///< for a pointer parameter: the buffer that the program declares over it
   bool read = false, written = false;
-  /// Whether the contents before the call may matter: the buffer is read, and not written in full by an earlier block
-  /// or by the init of the reading block.
+  /// Whether the contents before the call may matter: some element is read that no earlier block, and no init of the
+  /// reading block, has provably written.
   bool read_before_written = false;
-  std::string reader{};  ///< first reader: a block, or a call to which it is passed
-  /// Whatever the data are, a call stores to each element; where this is false it may leave some alone.
+  std::string reader{};  ///< the first such read, for messages: "block 'B' reads it"
+  /// Whether each call stores to all elements, for any input data.
   bool written_in_full = false;
 };
 
 class ParameterUses {
   struct Surroundings {
-    bool always_runs = true;   ///< no condition, no loop without iterations, no block that reaches a part of its domain
-    bool in_contract = false;  ///< inside the description of an instruction on tensors
+    bool always_runs = true;   ///< no condition, no possibly empty loop, no block that runs for only part of its domain
+    bool in_contract = false;  ///< inside the description of a tensor intrinsic
     const Block* block = nullptr;
   };
 
  public:
   explicit ParameterUses(std::vector<ParameterUse>& params) : params_(params) {}
 
-  /// Restores what surrounds the next accesses when it is destroyed.
+  /// Saves the enclosing loops, blocks and conditions, and restores them in its destructor.
   class Scope {
    public:
     explicit Scope(ParameterUses& uses) : uses_(uses), outer_(uses.around_), depth_(uses.written_before_.depth()) {}
@@ -57,29 +56,31 @@ class ParameterUses {
   };
 
   void enter_loop(const For& loop, bool surely_iterates);
-  void enter_block(const BlockRealize& realize, bool reaches_all, bool is_conditional);
+  /// `covers_domain`: the block runs for all values of its axes.
+  void enter_block(const BlockRealize& realize, bool covers_domain, bool is_conditional);
   void enter_condition();
-  /// The accesses in the description of an instruction on tensors are those that its block declares: find() gives none.
+  /// Enters the description of a tensor intrinsic. Its accesses are not counted, since its block declares them: find()
+  /// returns null.
   void enter_contract() { around_.in_contract = true; }
 
-  /// The parameter that is behind a buffer, or behind the buffer that it views; null if there is none.
+  /// Returns the parameter whose memory the buffer, or the buffer that it views, is; null if there is none.
   ParameterUse* find(const Ref<Buffer>& buffer) const;
   void load(ParameterUse& param, const BufferLoad& load);
   void store(ParameterUse& param, const BufferStore& store);
   void read_region(ParameterUse& param, const BufferRegion& region);
   void write_region(ParameterUse& param, const BufferRegion& region);
 
-  /// The program changes a buffer, be it a parameter or not; null: perhaps any.
+  /// Records a write to a buffer, a parameter or not; null: to an unknown buffer.
   void change(const Ref<Buffer>& buffer) { written_before_.change(buffer); }
 
-  /// Learns which buffer is declared over a pointer.
+  /// Records that the program declares the buffer over a pointer, which may be a parameter.
   void declare(const Ref<Buffer>& buffer);
-  /// A call may read and write what is behind the pointers that it gets, unless it declares less.
+  /// Records that a call may read and write the memory behind its pointer arguments, unless it declares less.
   void pass_pointers(const Call& call);
-  /// A call of a function of the module whose parameters are used as `inside` says.
+  /// Records a call of a function of the module. `inside`: how the callee uses its parameters.
   void pass_pointers(const Call& call, const PrimFunc& callee, const std::vector<ParameterUse>& inside);
 
-  /// Whether the variable is a scalar parameter that is not a size of an array, so may be 0.
+  /// Whether the variable is a scalar parameter that occurs in no buffer shape, and therefore may be 0.
   bool is_number(const Ref<Var>& var) const;
 
  private:

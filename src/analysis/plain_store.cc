@@ -10,7 +10,7 @@ namespace tilewright::analysis {
 
 namespace {
 
-/// Variables of a usual store, with repetitions.
+/// Capacity reserved for the variables of a store.
 constexpr size_t kUsualVars = 12;
 
 }  // namespace
@@ -23,9 +23,9 @@ std::optional<PlainStore> PlainStore::of(const Stmt& stmt, const PlainStore* par
   result->store = store;
   result->part_ = part;
   result->vars.reserve(kUsualVars);
-  bool plain = result->take(store->value);
+  bool plain = result->collect(store->value);
   result->vars_of_value_ = result->vars.size();
-  plain = plain && result->take_indices(store->buffer, store->indices, store->predicate);
+  plain = plain && result->collect_indices(store->buffer, store->indices, store->predicate);
   result->part_ = nullptr;
   if (!plain) result.reset();
   return result;
@@ -47,16 +47,16 @@ bool PlainStore::is_plain(const Buffer& buffer) {
          (!buffer.elem_offset.defined() || is_number(buffer.elem_offset));
 }
 
-bool PlainStore::take_indices(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate) {
+bool PlainStore::collect_indices(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate) {
   if (predicate.defined() || !is_plain(*buffer)) return false;
   vars.push_back(buffer->data.get());
   bool outer = std::exchange(in_index_, true);
-  bool plain = all_of(indices, [&](const Expr& index) { return take(index); });
+  bool plain = all_of(indices, [&](const Expr& index) { return collect(index); });
   in_index_ = outer;
   return plain;
 }
 
-bool PlainStore::take(const Expr& e) {
+bool PlainStore::collect(const Expr& e) {
   if (part_ && !in_index_ && e == part_->store->value) {
     append_range(loads, part_->loads);
     vars.insert(vars.end(), part_->vars.begin(),
@@ -73,50 +73,50 @@ bool PlainStore::take(const Expr& e) {
       return true;
     case Kind::kCast: {
       const Expr& value = e.as<Cast>()->value;
-      return !(in_index_ && value.dtype().is_float()) && take(value);  // nothing says where such an index stays
+      return !(in_index_ && value.dtype().is_float()) && collect(value);  // the bounds of such an index are unknown
     }
     case Kind::kNot:
-      return take(e.as<Not>()->a);
+      return collect(e.as<Not>()->a);
     case Kind::kSelect: {
       const Select& select = *e.as<Select>();
-      return take(select.condition) && take(select.true_value) && take(select.false_value);
+      return collect(select.condition) && collect(select.true_value) && collect(select.false_value);
     }
     case Kind::kBufferLoad: {
       const BufferLoad& load = *e.as<BufferLoad>();
       if (in_index_) return false;
       loads.push_back(&load);
-      return take_indices(load.buffer, load.indices, load.predicate);
+      return collect_indices(load.buffer, load.indices, load.predicate);
     }
     case Kind::kCall: {
       const Call& call = *e.as<Call>();
       Intrinsic intrinsic = intrinsic_of(call);
       if (intrinsic == Intrinsic::kUnknown || intrinsic_row(intrinsic).effect != Effect::kPure) return false;
       return all_of(call.args, [&](const NodeRef& arg) {
-        return arg.sort() == Sort::kExpr && !arg.is<StringImm>() && take(static_cast<const Expr&>(arg));
+        return arg.sort() == Sort::kExpr && !arg.is<StringImm>() && collect(static_cast<const Expr&>(arg));
       });
     }
     default: {
       BinaryOperands operands = binary_operands(e);
-      return operands && take(*operands.a) && take(*operands.b);
+      return operands && collect(*operands.a) && collect(*operands.b);
     }
   }
 }
 
 namespace {
 
-struct Seen : Memo::Fact {
+struct MemoizedBlock : Memo::Fact {
   std::optional<PlainBlock> plain;
 };
 
 }  // namespace
 
 const std::optional<PlainBlock>& PlainBlock::known(const Block& block, const Block* alike, const PlainStore* part) {
-  const Seen& fact = block.id.memo.get<Seen>([&] {
-    Seen result;
+  const MemoizedBlock& fact = block.id.memo.get<MemoizedBlock>([&] {
+    MemoizedBlock result;
     if (alike) {
       result.plain = of(*alike);
     } else {
-      result.plain = seen(block, part);
+      result.plain = analyze(block, part);
     }
     if (result.plain) result.plain->block = &block;
     return result;
@@ -125,9 +125,9 @@ const std::optional<PlainBlock>& PlainBlock::known(const Block& block, const Blo
 }
 const std::optional<PlainBlock>& PlainBlock::of(const Block& block) { return known(block, nullptr, nullptr); }
 void PlainBlock::carry_over(const Block& alike, const Block& block) { known(block, &alike, nullptr); }
-void PlainBlock::look(const Block& block, const PlainStore& part) { known(block, nullptr, &part); }
+void PlainBlock::analyze_inlined(const Block& block, const PlainStore& part) { known(block, nullptr, &part); }
 
-std::optional<PlainBlock> PlainBlock::seen(const Block& block, const PlainStore* part) {
+std::optional<PlainBlock> PlainBlock::analyze(const Block& block, const PlainStore* part) {
   if (!block.alloc_buffers.empty() || !block.match_buffers.empty()) return std::nullopt;
   auto body = PlainStore::of(block.body, part);
   if (!body) return std::nullopt;

@@ -1,6 +1,9 @@
-// The usual body of a block, "C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]": one store of scalars, from loads whose
-// indices are arithmetic of variables. What is asked of such blocks is answered without a walk through visitors; all
-// other blocks are left to the general analyses, which say the same of these.
+// A fast path for analyses of common blocks, whose body is one store of scalars from loads at arithmetic indices:
+//
+//   C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]         loads C, A, B; variables vi, vj, vk
+//
+// The loads and variables of such a block are collected once, without generic visitors. The search analyzes thousands
+// of these blocks per second. The general analyses handle all other blocks, and give the same results for these.
 #pragma once
 
 #include <optional>
@@ -12,43 +15,43 @@ namespace tilewright::analysis {
 
 struct PlainStore {
   const BufferStore* store = nullptr;
-  std::vector<const BufferLoad*> loads;  ///< loads in the value, in the order of accesses.h
+  std::vector<const BufferLoad*> loads;  ///< loads of the value, in the order of accesses.h
   std::vector<const NodeBase*> vars;     ///< variables that occur, with repetitions
 
-  /// Returns nothing for a statement of another form. `part`: a store whose value may occur in this one's value, and is
-  /// not visited again.
+  /// Returns nothing for a statement of another form. `part`: an analyzed store that was inlined into this one; its
+  /// value is not visited again.
   static std::optional<PlainStore> of(const Stmt& stmt, const PlainStore* part = nullptr);
-  /// Whether what is loaded or stored is just that region.
+  /// Whether the region is the single element at these indices.
   static bool is_at(const std::vector<Expr>& indices, const Ref<BufferRegion>& region);
-  /// The layout of the buffer mentions no variable.
+  /// Whether shape and offset of the buffer are constant, and it has no strides.
   static bool is_plain(const Buffer& buffer);
 
-  /// Adds the loads and variables of another expression. Returns false for expressions of another form.
-  bool take(const Expr& e);
+  /// Adds the loads and variables of an expression. Returns false if the expression is not of this form.
+  bool collect(const Expr& e);
 
  private:
-  bool take_indices(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate);
+  bool collect_indices(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate);
   bool in_index_ = false;
-  size_t vars_of_value_ = 0;          ///< number of the first `vars` that occur in the value
+  size_t vars_of_value_ = 0;          ///< number of leading `vars` that belong to the value; the others are of indices
   const PlainStore* part_ = nullptr;  ///< while of() runs
 };
 
-/// A block without views, memory of its own and inner blocks whose body is such a store, and its init too, if any.
+/// A block whose body is such a store, and its init too, if it has one. It allocates no buffers and has no views.
 struct PlainBlock {
   const Block* block;
   PlainStore body;
   std::optional<PlainStore> init;
 
-  /// A fact of the block alone, worked out once.
+  /// Returns the analysis of the block, which is computed once; nothing for a block of another form.
   static const std::optional<PlainBlock>& of(const Block& block);
-  /// Carries what is known of `alike` over to a block that differs from it in its regions alone.
+  /// Reuses the analysis of `alike` for a block that differs from it only in its declared regions.
   static void carry_over(const Block& alike, const Block& block);
-  /// Looks at a block in whose value that of another store may stand.
-  static void look(const Block& block, const PlainStore& part);
+  /// Analyzes a block into which the store `part` was inlined.
+  static void analyze_inlined(const Block& block, const PlainStore& part);
 
  private:
   static const std::optional<PlainBlock>& known(const Block& block, const Block* alike, const PlainStore* part);
-  static std::optional<PlainBlock> seen(const Block& block, const PlainStore* part);
+  static std::optional<PlainBlock> analyze(const Block& block, const PlainStore* part);
 };
 
 }  // namespace tilewright::analysis

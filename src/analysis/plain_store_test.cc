@@ -57,7 +57,7 @@ class PlainStoreTest : public testing::Test {
     EXPECT_EQ(known.why, general.why);
     EXPECT_EQ(known.undeclared, general.undeclared);
     EXPECT_EQ(known.writes_all, general.writes_all);
-    EXPECT_EQ(known.takes, general.takes);
+    EXPECT_EQ(known.live_in, general.live_in);
     BlockAccess touched = block_access_region(block), found = found_access_region(block);
     auto same = [](const Ref<BufferRegion>& x, const Ref<BufferRegion>& y) { return structural_equal(x, y); };
     EXPECT_TRUE(std::equal(touched.reads.begin(), touched.reads.end(), found.reads.begin(), found.reads.end(), same));

@@ -1,9 +1,10 @@
-// Two iterations of a loop that surely meet: both run, and one writes an element that the other one touches.
+// Finds a data race: two iterations of a parallel loop that surely run, of which one writes an element that the other
+// one accesses. A loop for which none is found may still have races.
 //
 //   for i in T.parallel(8):                iteration i = 0 writes A[1], iteration i = 1 reads it
 //     A[i + 1] = A[i] + 1.0
 //
-// Found by trying some iterations of the loops; none found proves nothing. What depends on data is no witness.
+// The search tries some iterations. Accesses that depend on data are not considered.
 #pragma once
 
 #include <optional>
@@ -20,15 +21,15 @@ struct RaceWitness {
   NodeRef site, other;  ///< the accesses
 };
 
-/// Checks the parallel and vectorized loops of a function with planned allocations (allocation_locations.h), and those
-/// bound to blocks and threads. Threads of one block wait for one another between statements: they meet where one
-/// statement stores different values to one element. Lanes that all store to one element, whatever the lane, are no
-/// witness: such a loop is made serial.
+/// Checks the parallel, vectorized and thread-bound loops of a function with planned allocations
+/// (allocation_locations.h). Threads of one block have barriers between statements, so they race only where one
+/// statement stores different values to one element. Lanes that all store to the same element do not count: lowering
+/// makes such a loop serial.
 std::optional<RaceWitness> find_race(const Ref<PrimFunc>& func, const std::string& name);
 
-/// A parallel loop whose iterations are not proved to be independent, and why. Of loops bound to blocks and threads
-/// only the outermost one is listed, and only if data select the written elements: other writes by threads are ordered
-/// by barriers, and find_race shows whether they conflict.
+/// A parallel loop whose iterations are not proved to be independent, and why. Of nested thread-bound loops, only the
+/// outermost one is listed, and only if data select the written elements. Other writes by threads are ordered by
+/// barriers, and find_race() checks them.
 struct UnprovedLoop {
   Ref<For> loop;
   std::string why;

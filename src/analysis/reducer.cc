@@ -15,11 +15,11 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Reads the condition that selects one of two pairs as comparisons of their parts, and evaluates it for each order of
-/// these parts.
-class ReadChoice {
+/// Recognizes an argmin- or argmax-like selection: rewrites its condition as comparisons of the parts of two pairs, and
+/// evaluates it for each order of these parts.
+class PairSelectReader {
  public:
-  ReadChoice(const std::vector<Expr>& elements, const std::vector<Expr>& operands) {
+  PairSelectReader(const std::vector<Expr>& elements, const std::vector<Expr>& operands) {
     for (size_t part = 0; part < 2; ++part) {
       parts_[part] = {elements[part], operands[part]};
       choice_.before[part] = var("before" + std::to_string(part), elements[part].dtype());
@@ -27,8 +27,8 @@ class ReadChoice {
     }
   }
 
-  /// `keeps`: per part, the condition on which the old one stays.
-  std::optional<PairChoice> run(const std::vector<Expr>& keeps) {
+  /// `keeps`: per part, the condition under which the accumulated one is kept.
+  std::optional<PairSelect> run(const std::vector<Expr>& keeps) {
     for (size_t part = 0; part < 2; ++part) {
       choice_.keeps[part] = in_parts(keeps[part]);
       if (!choice_.keeps[part].defined()) return std::nullopt;
@@ -45,15 +45,15 @@ class ReadChoice {
   }
 
  private:
-  using Tie = PairChoice::Tie;
+  using Tie = PairSelect::Tie;
 
-  /// The condition with variables for the parts; null where it holds something else.
+  /// Replaces the parts in a condition by variables. Returns null if it contains anything but comparisons of parts.
   Expr in_parts(const Expr& condition) {
     auto both = [&](const auto* node, auto join) {
       Expr a = in_parts(node->a), b = in_parts(node->b);
       return a.defined() && b.defined() ? join(a, b) : Expr();
     };
-    // Of comparisons between different parts, an order of each part says nothing.
+    // The order within each part does not determine comparisons between different parts.
     auto compare = [&](const auto* node, auto join) {
       Expr a = part_of(node->a), b = part_of(node->b);
       return are_one_part(a, b) ? join(a, b) : Expr();
@@ -88,8 +88,8 @@ class ReadChoice {
     return false;
   }
 
-  /// Whether part `part` of the old pair stays where its parts are smaller than (-1), equal to (0) or larger than (1)
-  /// those of the new one.
+  /// Whether part `part` of the accumulated pair is kept if the parts of that pair are smaller than (-1), equal to (0)
+  /// or larger than (1) those of the new pair.
   bool keeps(size_t part, std::array<int, 2> order) const { return holds(choice_.keeps[part], order); }
   bool holds(const Expr& condition, std::array<int, 2> order) const {
     if (const And* node = condition.as<And>()) return holds(node->a, order) && holds(node->b, order);
@@ -133,11 +133,11 @@ class ReadChoice {
     return equal ? std::nullopt : std::optional(Tie::kLast);
   }
 
-  std::array<std::array<Expr, 2>, 2> parts_;  ///< per part, of the element and of the operand
-  PairChoice choice_;
+  std::array<std::array<Expr, 2>, 2> parts_;  ///< per part: that of the element, and of the operand
+  PairSelect choice_;
 };
 
-/// The stores that a statement consists of; nothing if it is anything else.
+/// Returns the stores that a statement consists of; nothing if it contains other statements.
 std::optional<std::vector<const BufferStore*>> stores_of(const Stmt& stmt) {
   std::vector<const BufferStore*> stores;
   auto take = [&](const Stmt& one) {
@@ -155,7 +155,7 @@ std::optional<std::vector<const BufferStore*>> stores_of(const Stmt& stmt) {
   return stores;
 }
 
-/// Whether a value that is stored reads a buffer that a store before it has changed.
+/// Whether the value of a store reads a buffer that an earlier store has changed.
 bool reads_earlier_stores(const std::vector<const BufferStore*>& stores) {
   bool reads = false;
   for (size_t later = 1; later < stores.size(); ++later) {
@@ -166,15 +166,15 @@ bool reads_earlier_stores(const std::vector<const BufferStore*>& stores) {
   return reads;
 }
 
-/// Stores of the body, if all values are computed before the first store; without let variables.
+/// The stores of the body, in the order in which their values are computed. Let variables are substituted.
 struct Update {
   std::vector<Ref<Buffer>> buffers;
   std::vector<Expr> values, indices;
 };
 
-class Find {
+class ReducerFinder {
  public:
-  explicit Find(const Block& block) : block_(block) {}
+  explicit ReducerFinder(const Block& block) : block_(block) {}
 
   FoundReducer run() {
     FoundReducer result;
@@ -186,8 +186,8 @@ class Find {
       result.why_not = "it has buffers of its own";
       return result;
     }
-    if (take_body() && take_init()) {
-      bool known = combines_parts() || (why_.empty() && chooses_pairs());
+    if (read_body() && read_init()) {
+      bool known = combines_parts() || (why_.empty() && selects_pairs());
       if (known && reads_no_results() && starts_fit()) {
         result.reducer = std::move(reducer_);
         return result;
@@ -208,9 +208,9 @@ class Find {
     return false;
   }
 
-  /// Lets around stores of their variables, each once; or stores of which none changes what another one computes. Names
-  /// of parts of these values, such as a condition that decides several of them, are replaced by what they stand for.
-  bool take_body() {
+  /// Reads the body: lets around one store of each let variable, or stores that do not read what earlier ones write.
+  /// Other let variables, such as a condition that several values share, are substituted.
+  bool read_body() {
     Stmt body = block_.body;
     std::vector<const LetStmt*> lets;
     for (const LetStmt* let = body.as<LetStmt>(); let != nullptr; let = body.as<LetStmt>()) {
@@ -249,7 +249,7 @@ class Find {
     return true;
   }
 
-  bool take_init() {
+  bool read_init() {
     auto stores = stores_of(block_.init);
     if (!stores) return say("its init does not consist of stores");
     if (stores->size() != update_.buffers.size()) {
@@ -285,7 +285,7 @@ class Find {
     return *analyzer_;
   }
 
-  /// Whether each part is a step by itself.
+  /// Whether each buffer is updated by an independent reduction step.
   bool combines_parts() {
     for (size_t part : indices_of(elements_)) {
       BufferStore store{update_.buffers[part], update_.values[part], update_.indices, {}};
@@ -300,8 +300,8 @@ class Find {
     return true;
   }
 
-  /// The one pair or the other.
-  bool chooses_pairs() {
+  /// Whether the body selects the accumulated or the new pair.
+  bool selects_pairs() {
     reducer_.operands.clear();
     reducer_.steps.clear();
     if (elements_.size() != 2 || !bound_) return false;
@@ -314,7 +314,7 @@ class Find {
       reducer_.operands.push_back(is_kept ? choice->false_value : choice->true_value);
       keeps.push_back(is_kept ? choice->condition : logical_not(choice->condition));
     }
-    reducer_.pairs = ReadChoice(elements_, reducer_.operands).run(keeps);
+    reducer_.pairs = PairSelectReader(elements_, reducer_.operands).run(keeps);
     return reducer_.pairs.has_value();
   }
 
@@ -328,7 +328,7 @@ class Find {
     return !reads_own || say("what it adds to an element depends on elements that it writes");
   }
 
-  /// Neutral, or a constant that may be met again.
+  /// Whether the values of the init are identities, or constants that may be combined again.
   bool starts_fit() {
     for (size_t part : indices_of(reducer_.starts)) {
       Expr start = reducer_.starts[part];
@@ -347,7 +347,7 @@ class Find {
   const Block& block_;
   std::string why_;
   Update update_;
-  bool bound_ = true;  ///< values are as if all were worked out before the first store
+  bool bound_ = true;  ///< whether all values are computed as if before the first store
   std::vector<Expr> elements_;
   std::optional<arith::Analyzer> analyzer_;
   Reducer reducer_;
@@ -372,8 +372,8 @@ std::vector<Expr> Reducer::combine(const std::vector<Expr>& a, const std::vector
     }
     for (size_t part = 0; part < 2; ++part) {
       const Expr keeps = substitute(pairs->keeps[part], parts);
-      const Not* takes = keeps.as<Not>();
-      combined.push_back(takes ? select(Expr(takes->a), b[part], a[part]) : select(keeps, a[part], b[part]));
+      const Not* replaces = keeps.as<Not>();
+      combined.push_back(replaces ? select(Expr(replaces->a), b[part], a[part]) : select(keeps, a[part], b[part]));
     }
     return combined;
   }
@@ -381,9 +381,9 @@ std::vector<Expr> Reducer::combine(const std::vector<Expr>& a, const std::vector
   return combined;
 }
 
-FoundReducer find_reducer(const Block& block) { return Find(block).run(); }
+FoundReducer find_reducer(const Block& block) { return ReducerFinder(block).run(); }
 
-bool chooses_pairs(const NodeRef& program) {
+bool selects_pairs(const NodeRef& program) {
   return any_node(program, [](const Ref<Block>& block) {
     const FoundReducer reducer = find_reducer(*block);
     return reducer.reducer && reducer.reducer->pairs;
@@ -427,7 +427,7 @@ std::vector<Expr> elements_of(const std::vector<Ref<Buffer>>& buffers, const std
   return elements;
 }
 
-/// Stores values that depend on the elements: all of them are computed before the first store.
+/// Returns statements that compute all values before the first store, since the values depend on the stored elements.
 Stmt store_at_once(const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& values,
                    const std::vector<Expr>& indices) {
   if (buffers.size() == 1) return store(buffers[0], values[0], indices);

@@ -36,8 +36,8 @@ ReductionStart reduction_start(const BlockRealize& realize, const std::vector<Re
   if (!is_one_to_one(steps, inputs, realize.predicate, analyzer, &map)) {
     return {{}, {}, "its reduction axes may be at their beginnings more than once: " + map.errors.front()};
   }
-  Expr wanted = analyzer.simplify(substitute(realize.predicate, first));
-  return {logical_and(condition, wanted), wanted, {}};
+  Expr predicate = analyzer.simplify(substitute(realize.predicate, first));
+  return {logical_and(condition, predicate), predicate, {}};
 }
 
 }  // namespace tilewright::analysis

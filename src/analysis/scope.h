@@ -3,10 +3,9 @@
 //   const Scope& scope = Scope::of(tree, at);
 //   for (int child : scope.consumers(scope.child(block.id.value))) ...
 //
-// A fact of the block alone, worked out once. Accesses are those that blocks declare; two buffers on the same data are
-// one, and so are a buffer and the views of it that the block makes; in a tree, those that blocks around it make, too,
-// and pointers that lets name (memory_names.h). Dependences look at whole buffers; regions are compared in
-// analysis/cover.h.
+// Computed once per block, from declared accesses. Buffers with the same data variable count as one buffer, as do a
+// buffer and its views in the block. Within a tree, views in enclosing blocks and pointers that lets name count, too
+// (memory_names.h). Dependences are between whole buffers; analysis/cover.h compares regions.
 #pragma once
 
 #include <string>
@@ -67,9 +66,9 @@ class Scope : public Memo::Fact {
   class InSight;
   static const Scope& known(const Block& block, const Block* before);
   static Scope made(const Block& block, const Block* before, MemoryNames names);
-  /// Takes in what stands in the next statement of the body.
+  /// Adds the children and accesses of the next statement of the body.
   void add(const Stmt& stmt);
-  /// Takes in statements of another scope, from `first` to before `last`.
+  /// Adds the statements [first, last) of another scope.
   void add(const Scope& other, size_t first, size_t last);
   /// The data variable of the buffer, or of what it is a view of.
   const NodeBase* memory(const Ref<Buffer>& buffer) const { return names_.memory(buffer); }

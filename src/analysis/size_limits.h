@@ -1,17 +1,16 @@
 // Conditions on the sizes of a call under which no extent of the program overflows its type.
 //
-//   for i_0, i_1 in T.grid((n + 999999) // 1000000, 1000000):     needs (n + 999999) // 1000000 * 1000000 - 1 <=
-//   2147483647
-//     with T.block("B"):
+//   for i_0, i_1 in T.grid((n + 999999) // 1000000, 1000000):     (n + 999999) // 1000000 * 1000000 - 1 must be at
+//     with T.block("B"):                                          most 2147483647
 //       T.where(i_0 * 1000000 + i_1 < n)
 //
-// The root block may require more of them, as programs over formats of a tensor do
+// The root block may declare more conditions, as programs over sparse formats do
 // (python/tilewright/sparse/decompose.py):
 //
 //   T.block_attr({"required_sizes": [[m == 1000, "'A' is stored in a format for 1000 rows, ...", "pass ..."]]})
 //
-// Analyses take for granted that sizes are small enough for what schedules make of them (arith/analyzer.h); this is
-// where a call is asked.
+// Analyses assume that sizes are small enough for the index arithmetic of schedules (arith/analyzer.h). Each call
+// checks these limits.
 #pragma once
 
 #include <string>
@@ -32,8 +31,8 @@ struct SizeLimit {
   NodeRef node;  ///< the loop or the buffer
 };
 
-/// Limits of the extents of loops and of allocated buffers that are made of the sizes of the arguments alone; none of
-/// those that always hold.
+/// Returns the limits of extents of loops and allocated buffers that depend only on argument sizes. Limits that always
+/// hold are omitted.
 std::vector<SizeLimit> size_limits(const PrimFunc& func);
 
 }  // namespace tilewright::analysis

@@ -12,14 +12,14 @@
 
 namespace tilewright::analysis {
 
-/// The extents of the parameters' buffers are not negative.
+/// Assumes that the extents of the parameters' buffers are not negative.
 void assume_sizes(arith::Analyzer& analyzer, const Tree& tree);
-/// The loops run: no factor of their extents is 0.
+/// Assumes that the loops run: no factor of their extents is 0.
 void assume_runs(arith::Analyzer& analyzer, const Tree& tree, const std::vector<int>& loops);
 /// Assumes that the block has instances, as far as `values` depend on its axes: no factor of the extent of an axis that
 /// `values` use is 0.
 void assume_instances(arith::Analyzer& analyzer, const Tree& tree, int block, const std::vector<Expr>& values);
-/// The loops around a statement run, itself included. Not for what comes to stand outside of them.
+/// Assumes that the loops around a statement, itself included, run. Not valid for code that will be outside of them.
 void assume_runs_around(arith::Analyzer& analyzer, const Tree& tree, int at);
 
 }  // namespace tilewright::analysis

@@ -1,12 +1,12 @@
-// The theorem. For an iteration p, let s(p) be the iteration in which every loop that drives only reduction axes is at
+// Theorem. For an iteration p, let s(p) be the iteration in which every loop that drives only reduction axes is at
 // its first iteration, and all other loops are as in p. s(p) computes the same element as p, and is not executed after
-// p, because the outermost loop in which they differ is at its beginning in s(p). Suppose that whenever p is executed,
-// s(p) is inside the bounds of all loops, fulfills all conditions, and has all reduction axes at the minima of their
-// domains. Then the init of each element is executed before its other steps.
+// p, because the outermost loop in which they differ is at its first iteration in s(p). Suppose that whenever p is
+// executed, s(p) is inside the bounds of all loops, fulfills all conditions, and has all reduction axes at the minima
+// of their domains. Then the init of each element is executed before its other steps.
 //
-// Where all bounds are constant and iterations are few, these are enumerated instead. Other loops that drive reduction
-// axes and other axes, such as those of fuse(), are split into digits: into those of an iteration map (has_all_steps),
-// or each loop by itself, for which the same proof is tried again (begins_by_digits).
+// If all bounds are constant and there are few iterations, these are enumerated instead. Loops that drive both
+// reduction axes and other axes, such as those of fuse(), are split into digits: by an iteration map (has_all_steps),
+// or each loop separately, after which the same proof is tried again (begins_by_digits).
 #include "analysis/skipped_init.h"
 
 #include <algorithm>
@@ -45,12 +45,12 @@ struct Axis {
   Expr value, min, extent;
 };
 
-/// A reduction in terms of the loops around it.
+/// A reduction block, and the loops around it.
 struct Sum {
   const BlockRealize* realize;
-  std::vector<Axis> steps, elements;  ///< its reduction axes; its other axes
-  std::vector<Ref<Var>> drivers;      ///< loops that the steps follow, or the bounds of such loops
-  size_t outside = 0;                 ///< loops around the outermost that the steps follow
+  std::vector<Axis> steps, elements;  ///< its reduction axes; its data-parallel axes
+  std::vector<Ref<Var>> drivers;      ///< loops that reduction axes, or the bounds of such loops, depend on
+  size_t outside = 0;                 ///< number of loops around the outermost driver
 
   bool is_driven_by(const Ref<Var>& v) const { return is_contained(drivers, v); }
   bool is_selected_by(const Ref<Var>& v) const { return uses(elements, v); }
@@ -68,8 +68,8 @@ void add_terms(const Expr& condition, std::vector<Expr>& terms) {
   }
 }
 
-/// Assumes that a loop runs, so that its extent is positive. If the extent is a product and one factor is proven not to
-/// be negative, both factors are positive; else both may be negative.
+/// Assumes that a loop runs, so that its extent is positive. If the extent is a product with a factor that is provably
+/// not negative, both factors are positive; otherwise, both could be negative.
 void assume_runs(const Expr& extent, arith::Analyzer& analyzer) {
   if (const_int(extent)) return;
   if (const Mul* product = extent.as<Mul>()) {
@@ -84,7 +84,7 @@ void assume_runs(const Expr& extent, arith::Analyzer& analyzer) {
   if (cast && cast->value.dtype().is_int()) assume_runs(cast->value, analyzer);
 }
 
-/// Symbolic sizes of the block's buffers are not negative.
+/// Assumes that symbolic sizes of the block's buffers are not negative.
 void assume_shapes(const Block& block, arith::Analyzer& analyzer) {
   for (const auto* regions : {&block.reads, &block.writes}) {
     for (const Ref<BufferRegion>& region : *regions) {
@@ -134,9 +134,8 @@ struct Digits {
     return map.ok();
   }
 
-  /// Consider the iterations that compute one element: they differ only in the digits of the first `steps` axes, which
-  /// are the reduction axes. Returns whether in the first of these iterations all of those digits are 0, and the axes
-  /// at their minima.
+  /// The iterations that compute one element differ only in the digits of the first `steps` axes, the reduction axes.
+  /// Returns whether all of these digits are 0, and the axes at their minima, in the first of these iterations.
   bool begin_with_loops(size_t steps) {
     for (size_t i : indices_of(map.indices)) {
       const arith::IterSumExpr& sum = map.indices[i];
@@ -175,7 +174,7 @@ struct Digits {
   }
 
  private:
-  /// Replaces the binding of each axis, where the condition contains it, by the axis.
+  /// Replaces occurrences of axis bindings in the condition by the axes.
   Expr in_axes(const Expr& term, const std::vector<Expr>& outputs) const {
     auto name = [&](const auto& value, Rewriter& walk) -> Expr {
       for (size_t i : indices_of(axes)) {
@@ -305,8 +304,8 @@ class SkippedInitFinder {
     return trial.order == Order::kInitLate ? out_of_order(sum, trial) : std::move(obstacle);
   }
 
-  /// Whether a loop or condition asks for data that the loops of the reduction change: what it says in one step is not
-  /// what it says in the first.
+  /// Whether a loop bound or condition reads data that the reduction loops change, so that its value in the first step
+  /// may differ from that in other steps.
   std::optional<SkippedInit> why_changed(const Sum& sum) const {
     if (sum.outside == stmts_.size()) return std::nullopt;
     const Stmt& changing = stmts_[sum.outside];
@@ -338,12 +337,12 @@ class SkippedInitFinder {
       axes.push_back({nest_.values.at(block.iter_vars[i]->var), substitute(domain.min, nest_.values),
                       substitute(domain.extent, nest_.values)});
     }
-    for (const Loop& loop : nest_.loops) {  // an element may be named without an axis
+    for (const Loop& loop : nest_.loops) {  // the block may index elements by loop variables, without an axis
       auto is_index = [&](const Ref<Range>& r) { return uses_var(r->min, loop.var); };
       for (const Ref<BufferRegion>& write : block.writes) {
         auto index = find_if(write->region, is_index);
         if (index == write->region.end()) continue;
-        if (Sum::uses(sum.steps, loop.var)) {  // some digits of the loop name the element, perhaps
+        if (Sum::uses(sum.steps, loop.var)) {  // some digits of the loop may select the element
           if (!may_name_element(block, loop.var)) break;
           const Expr& size = write->buffer->shape[index - write->region.begin()];
           sum.elements.push_back({substitute((*index)->min, nest_.values), zero(size.dtype()), size});
@@ -366,7 +365,7 @@ class SkippedInitFinder {
     return sum;
   }
 
-  /// Replaces loads by variables: the same one for equal loads, unless the block writes the buffer.
+  /// Replaces loads by variables; equal loads get the same variable, unless the block writes the buffer.
   Expr known(const Expr& e, const Block& block) {
     return rewrite(e, [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
       bool changes = any_of(block.writes,
@@ -380,7 +379,7 @@ class SkippedInitFinder {
     });
   }
 
-  /// Assumes what holds in an iteration that is executed.
+  /// Assumes the loop bounds and conditions of an executed iteration.
   void assume_step(const Sum& sum, arith::Analyzer& analyzer) {
     const Block& block = *sum.realize->block;
     assume_shapes(block, analyzer);
@@ -393,7 +392,7 @@ class SkippedInitFinder {
     for (const Expr& term : nest_.terms) analyzer.assume(known(term, block));
   }
 
-  /// Applies the proof at the head of this file. Returns why it fails, if it does.
+  /// Applies the theorem at the top of this file. Returns why its assumptions are not proved; nothing if they are.
   std::optional<SkippedInit> why_unproved(const Sum& sum) {
     const Block& block = *sum.realize->block;
     arith::Analyzer analyzer;
@@ -444,7 +443,7 @@ class SkippedInitFinder {
   enum class Order : uint8_t { kUnknown, kInitFirst, kInitSkipped, kInitLate };
   struct Trial {
     Order order = Order::kUnknown;
-    std::string at;  ///< "r = 7": where the init is executed too late
+    std::string at;  ///< the iteration in which the init runs too late: "r = 7"
   };
 
   static SkippedInit out_of_order(const Sum& sum, const Trial& trial) {
@@ -481,8 +480,8 @@ class SkippedInitFinder {
     const SkippedInitFinder& finder;
     const Sum& sum;
     const std::vector<size_t>& loops;
-    std::map<std::vector<int64_t>, bool> elements;  ///< elements that have had a step: whether their init was executed
-    Trial result;                                   ///< the first init that came late
+    std::map<std::vector<int64_t>, bool> elements;  ///< per element that had a step, whether its init has run
+    Trial result;                                   ///< the first init that ran too late
     int64_t left;
 
     /// Returns false if a bound is not constant, or there are too many iterations.
@@ -528,7 +527,7 @@ class SkippedInitFinder {
       return true;
     }
 
-    /// "r0 = 0, r1 = 7": the loops that the steps follow.
+    /// Returns the values of the reduction loops for messages: "r0 = 0, r1 = 7".
     std::string place(const Point& at) const {
       std::string text;
       for (size_t i : loops) {
@@ -540,11 +539,10 @@ class SkippedInitFinder {
     }
   };
 
-  /// Whether the loops are independent digits of the axes, as after fuse() and split(). Then
-  /// all steps of an element are executed except those that conditions exclude, and the one with all digits of
-  /// reduction axes at 0 is the first: if an axis takes digits of a sum of loops, the sum increases from iteration to
-  /// iteration. Conditions that only keep the last tiles inside of the domains hold in it; others are proved in terms
-  /// of the axes.
+  /// Proves that the init runs first if the loops are independent digits of the axes, as after fuse() and split(). Then
+  /// all steps of an element run, except those that conditions exclude. The first one has all digits of reduction axes
+  /// at 0, since a sum of loops, of which an axis takes digits, increases from iteration to iteration. Conditions that
+  /// only guard partial tiles hold in this step; others are proved in terms of the axes.
   bool has_all_steps(const Sum& sum) {
     const Block& block = *sum.realize->block;
     Digits digits;
@@ -575,7 +573,7 @@ class SkippedInitFinder {
     add_terms(predicate, own);
     around.resize(around.size() - own.size());
     for (auto* terms : {&own, &around}) std::erase_if(*terms, [&](const Expr& term) { return !digits.moves(term); });
-    // A term that follows from the domains of the axes holds in every step.
+    // Terms that follow from the domains of the axes hold in every step.
     add_terms(substitute(condition_beyond_domains(*sum.realize), nest_.values), beyond);
     auto is_implied = [&](const Expr& term) {
       return none_of(beyond, [&](const Expr& other) { return same_expr(term, other); });
@@ -590,7 +588,7 @@ class SkippedInitFinder {
     });
   }
 
-  /// Applies the proof at the head of this file to loops over the digits that axes take of loops.
+  /// Applies the theorem to the nest in which loops are split into digits (loop_digits.h).
   bool begins_by_digits(const Sum& sum) const {
     const Block& block = *sum.realize->block;
     arith::Analyzer analyzer;
@@ -599,7 +597,7 @@ class SkippedInitFinder {
       analyzer.bind(loop.var, loop.min, loop.extent);
       assume_runs(loop.extent, analyzer);
     }
-    for (const Expr& term : nest_.terms) {  // nothing is below a product with the factor 0
+    for (const Expr& term : nest_.terms) {  // 0 <= a < b * c implies that b and c are not 0
       const LT* less = term.as<LT>();
       if (less && analyzer.can_prove(ge(less->a, 0))) assume_runs(less->b, analyzer);
     }
@@ -613,15 +611,15 @@ class SkippedInitFinder {
       }
       return result;
     };
-    auto selects = [&](const Ref<Var>& v) {  // an element, without an axis
+    auto selects = [&](const Ref<Var>& v) {  // whether a loop selects the element without an axis
       return any_of(block.writes, [&](const auto& write) { return uses_var(write, v); });
     };
     SkippedInitFinder of_digits(*this);
-    if (!take_digits(of_digits.nest_, values, selects, analyzer)) return false;
+    if (!split_into_digits(of_digits.nest_, values, selects, analyzer)) return false;
     return !of_digits.why_unproved(of_digits.reduction(*sum.realize));
   }
 
-  /// Per loop, whether it drives the same axes as loops that the steps follow, or those that do.
+  /// Returns, per loop, whether it shares an axis with a reduction loop, directly or through other loops.
   std::vector<bool> joined_with_steps(const Sum& sum) const {
     std::vector<bool> joined(nest_.loops.size());
     auto join = [&](const Axis& axis) {
@@ -645,7 +643,7 @@ class SkippedInitFinder {
     return joined;
   }
 
-  /// Sizes are not negative, and the domains of a block that runs are not empty.
+  /// Assumes that sizes are not negative, and that the domains of a block that runs are not empty.
   void assume_instance(const BlockRealize& realize, arith::Analyzer& analyzer) const {
     assume_shapes(*realize.block, analyzer);
     for (const Ref<IterVar>& axis : realize.block->iter_vars) {
@@ -658,10 +656,10 @@ class SkippedInitFinder {
   const Block* only_;
   bool is_outside_;  ///< whether the walk is outside of `only_`
   MemoryNames names_;
-  LoopNest nest_;                       ///< around
-  std::vector<Stmt> stmts_;             ///< the loops of `nest_`
+  LoopNest nest_;                       ///< loops and conditions around the current statement
+  std::vector<Stmt> stmts_;             ///< the loop statements of `nest_`
   std::vector<size_t> inside_;          ///< per condition of `nest_`, the number of loops around it
-  std::vector<BufferDomain> declared_;  ///< by blocks around
+  std::vector<BufferDomain> declared_;  ///< domains of buffers that enclosing blocks declare
   std::vector<std::pair<Expr, Ref<Var>>> read_;
 };
 

@@ -12,7 +12,7 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Neighbors may share the memory behind the pointer.
+/// Whether neighboring threads may share the memory behind the pointer.
 bool is_shared(const Ref<Var>& pointer, Exchange exchange) {
   constexpr ThreadAxis kNeighbors{ThreadAxis::Level::kThread, 0};
   const std::string scope = scope_of(pointer);
@@ -88,21 +88,21 @@ bool Touched::depends_on(const Touched& other) const {
 
 bool has_blocks(const Stmt& s) { return has_node<BlockRealize>(s); }
 
-bool waits_by_order(const PrimFunc& func) {
+bool has_implicit_barriers(const PrimFunc& func) {
   if (has_blocks(func.body)) return true;
   if (is_kernel(func)) return false;
   return !any_node(func.body,
                    [&](const Ref<Call>& call) { return intrinsic_of(*call) == Intrinsic::k_tvm_storage_sync; });
 }
 
-bool waits_for_next(const Stmt& body, const MemoryNames& around) {
+bool needs_barrier_between_iterations(const Stmt& body, const MemoryNames& around) {
   if (has_blocks(body)) return false;
   const Touched touched = Touched::by(body, Exchange::kSharedMemory, around);
   return meet(touched.written, touched.read) || meet(touched.updated, touched.read) ||
          meet(touched.updated, touched.written);
 }
 
-bool waits_behind(const Expr& condition, const Stmt& body, const MemoryNames& around) {
+bool needs_barrier_after_condition(const Expr& condition, const Stmt& body, const MemoryNames& around) {
   if (effect_of(condition) == Effect::kPure || has_blocks(body)) return false;
   const Touched read = Touched::by(condition, Exchange::kSharedMemory, around);
   if (read.read.empty()) return false;
@@ -110,7 +110,7 @@ bool waits_behind(const Expr& condition, const Stmt& body, const MemoryNames& ar
   return meet(read.read, inside.written) || meet(read.read, inside.updated);
 }
 
-bool has_waits(const Stmt& s, const MemoryNames& around) {
+bool needs_barriers(const Stmt& s, const MemoryNames& around) {
   return any_node(
       s,
       [&](const Ref<SeqStmt>& sequence) {
@@ -125,12 +125,13 @@ bool has_waits(const Stmt& s, const MemoryNames& around) {
       },
       [&](const Ref<For>& loop) {
         const bool in_order = loop->kind == ForKind::kSerial || loop->kind == ForKind::kUnrolled;
-        return in_order && waits_for_next(loop->body, around);
+        return in_order && needs_barrier_between_iterations(loop->body, around);
       },
       [&](const Ref<While>& loop) {
-        return waits_for_next(loop->body, around) || waits_behind(loop->condition, loop->body, around);
+        return needs_barrier_between_iterations(loop->body, around) ||
+               needs_barrier_after_condition(loop->condition, loop->body, around);
       },
-      [&](const Ref<IfThenElse>& branch) { return waits_behind(branch->condition, branch, around); });
+      [&](const Ref<IfThenElse>& branch) { return needs_barrier_after_condition(branch->condition, branch, around); });
 }
 
 bool is_uniform(const Expr& e, const std::function<bool(const Ref<Var>&)>& varies) {

@@ -78,7 +78,7 @@ namespace {
 [[gnu::cold]] std::string described(const For& loop) { return "loop '" + loop.loop_var->name_hint + "'"; }
 
 bool reads(const Tree& tree, int block, const Ref<Buffer>& buffer) {
-  return tree.touches(BlockFacts::of(tree.block_ref(block)).takes, buffer) ||
+  return tree.touches(BlockFacts::of(tree.block_ref(block)).live_in, buffer) ||
          tree.touches(binding_reads(tree, block), buffer);
 }
 

@@ -1,6 +1,6 @@
-// The statements of a scheduled function in pre-order, with parents: what a schedule navigates by.
+// A table of the statements of a scheduled function in pre-order, with parents, for navigation.
 //
-//   const Tree& tree = Tree::of(root);        // root: the function's root block; worked out once per block
+//   const Tree& tree = Tree::of(root);        // root: the function's root block; computed once per block
 //   int at = tree.block(id);                  // a position, or kNone
 //   for (int p = tree[at].parent; ...)
 //
@@ -30,7 +30,7 @@ class Tree : public Memo::Fact {
   };
 
   static const Tree& of(const Ref<Block>& root);
-  /// The tree of what a change has made of the program of another tree: unchanged statements are not visited again.
+  /// Returns the tree of a changed program. Unchanged statements of the other tree are not visited again.
   static const Tree& of(const Ref<Block>& root, const Tree& before);
 
   int size() const { return static_cast<int>(entries_.size()); }
@@ -39,12 +39,12 @@ class Tree : public Memo::Fact {
   bool contains(int outer, int inner) const { return outer <= inner && inner < entries_[outer].end; }
   /// Positions of the direct children, in order.
   std::vector<int> children(int at) const;
-  /// The lowest statement that contains all of them.
+  /// Returns the innermost statement that contains all positions.
   int common_ancestor(std::span<const int> positions) const;
-  /// The child of `ancestor` that contains `at`, a proper descendant.
+  /// Returns the child of `ancestor` that contains `at`, a proper descendant.
   int child_towards(int ancestor, int at) const;
 
-  /// The loop with this variable, the block with this identity; kNone where there is none.
+  /// Returns the loop with this variable, or the block with this identity; kNone if there is none.
   int loop(const NodeRef& loop_var) const;
   int block(uint64_t identity) const;
   /// Returns all blocks with handles, in pre-order, the root first.
@@ -52,9 +52,9 @@ class Tree : public Memo::Fact {
   /// Returns all loops whose iterations do not run in the order of the program: parallel, vectorized, or bound to
   /// thread axes.
   const std::vector<int>& concurrent_loops() const { return concurrent_loops_; }
-  /// The enclosing loops of a statement up to its scope, outermost first.
+  /// Returns the enclosing loops of a statement up to its scope, outermost first.
   std::vector<int> loops_above(int at) const;
-  /// Blocks met first on the way down from `at` (not `at` itself), in order.
+  /// Returns the outermost blocks strictly below `at`, in order.
   std::vector<int> child_blocks(int at) const;
 
   const MemoryNames& names() const { return names_; }

@@ -24,8 +24,8 @@ class Point {
   std::vector<std::pair<const NodeBase*, int64_t>> values_;  ///< the last one counts
 };
 
-/// The value of an integer or condition; nothing where it depends on memory or on a variable without a value, or leaves
-/// the range of its type.
+/// Evaluates an integer or a condition. Returns nothing if it depends on memory or on a variable without a value, or
+/// overflows its type.
 std::optional<int64_t> evaluate(const Expr& e, const Point& point);
 
 /// Returns an iteration that certainly runs and that `accept` accepts. `goals`: expressions that tend to be large in

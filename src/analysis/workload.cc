@@ -1,5 +1,6 @@
-// One walk over the program in the order of its execution. WorkCounter counts operations and accesses, weighted by how
-// often the statement runs; ParameterUses follows which parameters are read before they are written.
+// Both results come from one walk over the program in execution order: WorkCounter counts operations and accesses,
+// weighted by how often each statement runs, and ParameterUses tracks which parameters are read before they are
+// written.
 #include "analysis/workload.h"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ class WorkCounter {
           result_.int_ops = int_ops + std::max(then_int_ops, result_.int_ops - int_ops);
         },
         [&](const Ref<While>& loop, Visitor& v) {
-          result_.exact = false;  // one iteration counts
+          result_.exact = false;  // counted as one iteration
           const Scope scope(*this);
           uses_.enter_condition();
           v.descend(loop);
@@ -66,8 +67,8 @@ class WorkCounter {
     for (const auto& [extent, mean] : means_) {
       if (structural_equal(extent, e)) return mean;
     }
-    // Loop variables at the middle of their ranges; anything else unknown counts 1, and so do elements of buffers and
-    // differences between them.
+    // Loop variables count as the midpoints of their ranges. Other unknown values, such as elements of buffers and
+    // their differences, count as 1.
     bool loads = false;
     Expr guess = rewrite(
         e,
@@ -94,24 +95,25 @@ class WorkCounter {
     return value ? static_cast<double>(std::max<int64_t>(*value, loads ? 1 : 0)) : 1.0;
   }
 
-  /// The number of a parameter's elements that are read, or written, at most: where data choose them, one an access.
+  /// Returns the number of elements of a parameter that are read (or written): all of them, but at most one per access
+  /// if data select them.
   double elements_read(const ParameterUse& param, double all) { return at_most(reads_[&param], all); }
   double elements_written(const ParameterUse& param, double all) { return at_most(writes_[&param], all); }
 
  private:
   struct ElementsAccessed {
-    bool by_data = false;  ///< data choose some of the elements
+    bool by_data = false;  ///< whether data select some of the elements
     double count = 0;
   };
 
   struct Surroundings {
     double times = 1;           ///< executions of the statement
-    double times_of_block = 1;  ///< executions of the block around it
-    /// Between the block and the statement: variables and extents.
+    double times_of_block = 1;  ///< executions of the enclosing block
+    /// Variables and extents of the loops between the enclosing block and the statement.
     std::vector<std::pair<const NodeBase*, double>> loops;
   };
 
-  /// Restores what surrounds a statement when it is destroyed.
+  /// Saves the surroundings of a statement, and restores them in its destructor.
   class Scope {
    public:
     explicit Scope(WorkCounter& counter) : counter_(counter), outer_(counter.around_), uses_(counter.uses_) {}
@@ -141,8 +143,8 @@ class WorkCounter {
     v(loop->body);
   }
 
-  /// Sizes that a program leaves open are at least 1. An extent that depends on data, other loops, or scalar arguments
-  /// may be 0.
+  /// Symbolic sizes of a program are at least 1. An extent that depends on data, other loops, or scalar arguments may
+  /// be 0.
   bool surely_iterates(const Expr& extent) const {
     if (auto value = const_int(extent)) return *value > 0;
     bool is_sure = true;
@@ -162,7 +164,7 @@ class WorkCounter {
 
   struct Executions {
     double times = 1;
-    bool reaches_all = true;  ///< whether all of the block's domain is reached
+    bool covers_domain = true;  ///< whether the block runs for all points of its domain
   };
   /// A block runs once for each point of its domain, capped by the iterations of the surrounding loops.
   Executions executions_of(const BlockRealize& realize) {
@@ -180,10 +182,10 @@ class WorkCounter {
     const Ref<Block>& block = realize->block;
     const Executions executions = executions_of(*realize);
     around_ = {executions.times, executions.times, {}};
-    // A predicate of loops alone removes the excess of partial tiles; one that reads data selects points of the domain.
+    // A predicate on loop variables guards partial tiles; one that reads data selects points of the domain.
     bool is_conditional = !is_true(realize->predicate) && block->iter_vars.empty();
     visit(realize->predicate, [&](const Ref<BufferLoad>&) { is_conditional = true; });
-    uses_.enter_block(*realize, executions.reaches_all, is_conditional);
+    uses_.enter_block(*realize, executions.covers_domain, is_conditional);
     double length = 1;
     for (const Ref<IterVar>& iter : block->iter_vars) {
       midpoints_[iter->var.get()] = static_cast<int64_t>(constant_or_guess(iter->dom->extent) / 2);
@@ -202,15 +204,15 @@ class WorkCounter {
     }
   }
 
-  /// The init counts no operations.
+  /// Visits the init, whose operations do not count.
   void enter_init(const Block& block, Visitor& v) {
     const double flops = result_.flops, int_ops = result_.int_ops;
     v(block.init);
     result_.flops = flops, result_.int_ops = int_ops;
   }
 
-  /// A block that stands for an instruction on tensors accesses what it declares, and computes what its description
-  /// does.
+  /// Visits a block that implements a tensor intrinsic: its accesses are the declared regions, and its operations are
+  /// those of the intrinsic's description.
   void enter_contract(const Block& block, const Block& description, Visitor& v) {
     for (const Ref<BufferRegion>& region : block.reads) {
       ParameterUse* param = uses_.find(region->buffer);
@@ -242,7 +244,8 @@ class WorkCounter {
     uses_.pass_pointers(call, *callee, inside.params);
   }
 
-  /// The function of the module that is called with as many arguments as it takes; null for one that calls itself.
+  /// Returns the called function of the module; null if there is none with this number of parameters, and for
+  /// recursion.
   const PrimFunc* callee_of(const Call& call) const {
     const GlobalVar* name = call.op.as<GlobalVar>();
     if (!name || !module_) return nullptr;
@@ -278,7 +281,8 @@ class WorkCounter {
     uses_.change(store.buffer);
   }
 
-  /// Operations of an index do not count, but its loads do. The elements of a vector are one index each.
+  /// Counts the accessed elements, one per lane of a vector index, and the loads in the indices, but not their
+  /// arithmetic.
   void count_accesses(ElementsAccessed& accessed, const std::vector<Expr>& indices) {
     double lanes = 1;
     for (const Expr& index : indices) {
@@ -303,7 +307,7 @@ class WorkCounter {
   std::unordered_map<const ParameterUse*, ElementsAccessed> reads_, writes_;
   std::unordered_map<const NodeBase*, int64_t> midpoints_;  // midpoints of the ranges of loop variables and axes
   bool any_reduction_ = false;
-  std::vector<const PrimFunc*> calls_;  // the functions around
+  std::vector<const PrimFunc*> calls_;  // the stack of callers
   const Module* module_;
   const std::vector<std::pair<Expr, double>>& means_;
 };

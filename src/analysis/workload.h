@@ -1,9 +1,15 @@
-// Counts the operations and bytes of a program, the numerators of GFLOP/s and GB/s, and describes the arguments that a
-// tuner has to make for it.
+// Counts the operations and bytes of a program, the numerators of GFLOP/s and GB/s, and describes the arguments with
+// which a tuner calls it.
 //
-// The work is that of the program as the user wrote it, also where it was scheduled since: a block counts once for each
-// point of the domain of its axes, not for each iteration of the loops around it, which may go beyond (masks of tiles
-// that do not divide) or come there again (halos that are computed twice). Loops that no axis is bound to repeat it.
+// The count does not depend on the schedule: a block counts once per point of its axis domains. The surrounding loops
+// may have more iterations, which partial tiles mask or which recompute halos. Loops that no axis is bound to repeat
+// the block.
+//
+//   for i0, i1 in T.grid(4, 32):                   100 additions, 100 floats read, 100 written
+//     with T.block("B"):
+//       T.where(i0 * 32 + i1 < 100)
+//       vi = T.axis.spatial(100, i0 * 32 + i1)
+//       B[vi] = A[vi] + 1.0
 #pragma once
 
 #include <utility>
@@ -21,18 +27,18 @@ struct Workload {
   double flops = 0;
   /// Integer operations on data, counted like `flops`; those of indices count 0.
   double int_ops = 0;
-  /// Bytes of each parameter that is read plus of each that is written: the traffic no program can avoid. Of one whose
-  /// elements data choose, no more than there are accesses.
+  /// Bytes of all parameters that are read, and that are written: the traffic that no schedule can avoid. If data
+  /// select the accessed elements of a parameter, at most one element per access counts.
   double bytes_read = 0, bytes_written = 0;
-  /// Sum over blocks of the product of their reduction extents: the length that error bounds need. At least 1.
+  /// Sum over blocks of the product of their reduction extents, at least 1: the length for bounds of rounding errors.
   double reduction_length = 1;
   /// False if a non-constant extent or shape was replaced by the middle of its range, or if data select the accessed
   /// elements.
   bool exact = true;
 };
 
-/// `module`: where the functions are that it calls; what is passed to others may be read and written there. `means`:
-/// what extents that depend on data are on average, in a call whose data are known.
+/// `module`: has the functions that `func` calls; other callees may read and write their arguments. `means`: average
+/// values of extents that depend on data, for known data.
 Workload analyze_workload(const Ref<PrimFunc>& func, const Module* module = nullptr,
                           const std::vector<std::pair<Expr, double>>& means = {});
 

@@ -14,17 +14,16 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Writes that are remembered of a program; more are those of unrolled loops.
+/// The maximum number of tracked writes; unrolled programs have more.
 constexpr size_t kWrites = 64;
 
-/// The entries of `around` from index `from` on: loops, blocks and conditions inside of those that write and read
-/// share.
+/// The loops, blocks and conditions around an access from index `from` on, which are not around the other access.
 template <class Around>
 class Inside {
  public:
   Inside(const Around& around, size_t from) : around_(around), from_(from) {}
 
-  /// Axes are what they are bound to, the innermost ones first.
+  /// Substitutes the bindings of axes, the innermost ones first.
   Expr resolved(Expr e) const {
     for (size_t i = around_.size(); i-- > from_;) {
       if (around_[i].binding.defined()) e = substitute(e, {{around_[i].var, around_[i].binding}});
@@ -137,10 +136,10 @@ WrittenBefore::Part WrittenBefore::part(const Ref<Buffer>& buffer, const std::ve
 
 WrittenBefore::Part WrittenBefore::all_of(const Ref<Buffer>& buffer) { return {buffer, whole_region(buffer->shape)}; }
 
-/// Whether the indices reach all elements: each dimension is its own loop that runs over all of it, or all together are
-/// a map of the loops onto the buffer, as the indices of tiles of blockize(). An axis is what it is bound to, since its
-/// loops may reach a part of its domain only.
-bool WrittenBefore::reaches_all(const Part& part) const {
+/// True if each index is its own loop over the whole dimension, or if all indices together map the loops onto the
+/// buffer, as indices of tiles do. Axes are replaced by their bindings, since their loops may cover only a part of the
+/// domain.
+bool WrittenBefore::writes_whole_buffer(const Part& part) const {
   const Inside all(around_, 0);
   const arith::Region region = all.resolved(part.region);
   const arith::IterDomains inputs = all.loops_of(region);
@@ -168,14 +167,14 @@ bool WrittenBefore::reaches_all(const Part& part) const {
 }
 
 void WrittenBefore::write(const Part& part) {
-  if (writes_.size() < kWrites) writes_.push_back({part, around_, reaches_all(part), changes_.size()});
+  if (writes_.size() < kWrites) writes_.push_back({part, around_, writes_whole_buffer(part), changes_.size()});
 }
 
 void WrittenBefore::change(const Ref<Buffer>& buffer) {
   changes_.push_back(buffer.defined() ? NodeRef(source_of(buffer)->data) : NodeRef());
 }
 
-/// Whether an index of what was written reads memory that was changed since.
+/// Whether an index of the write loads from memory that was changed since.
 bool WrittenBefore::is_changed_since(const Write& write) const {
   bool changed = false;
   for (const Ref<Range>& r : write.part.region) {
@@ -193,7 +192,7 @@ bool WrittenBefore::has(const Part& part) const {
 }
 
 bool WrittenBefore::has(const Write& write, const Part& part) const {
-  // Loops around both are in the same iteration.
+  // Loops around both accesses are in the same iteration.
   size_t shared = 0;
   while (shared < around_.size() && shared < write.around.size() && around_[shared].var == write.around[shared].var) {
     ++shared;
@@ -203,7 +202,7 @@ bool WrittenBefore::has(const Write& write, const Part& part) const {
   const arith::Region written = writer.resolved(write.part.region);
   const bool moves = std::any_of(around_.begin(), around_.begin() + static_cast<std::ptrdiff_t>(shared),
                                  [&](const Surrounding& each) { return uses_var(written, each.var); });
-  if (!moves && write.reaches_all) return true;
+  if (!moves && write.writes_whole_buffer) return true;
   const arith::Region needed = reader.resolved(part.region);
   const arith::IterDomains writing = writer.loops_of(written);
   if (mirrors({written, writing, writer.condition()}, {needed, reader.loops_of(needed), reader.condition()}))

@@ -170,7 +170,7 @@ class StoredOnce {
   arith::Analyzer analyzer_;
 };
 
-/// Takes the inputs away that are loaded elsewhere than where they are stored.
+/// Removes inputs that are loaded at other indices than those at which they are stored.
 class Loads {
  public:
   explicit Loads(std::unordered_set<NodeRef>& inputs) : inputs_(inputs) {}

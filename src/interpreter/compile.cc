@@ -50,7 +50,7 @@ void Compiler::function(const Ref<PrimFunc>& func) {
   bound_.clear();
   team_ = 0;
   together_ = true;
-  waits_by_order_ = analysis::waits_by_order(*func);
+  has_implicit_barriers_ = analysis::has_implicit_barriers(*func);
   shown_ = analysis::MemoryNames::of_views(func->body);
   varying_.clear();
   data_.clear();

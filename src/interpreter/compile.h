@@ -161,7 +161,7 @@ class Compiler {
   bool has_collective(const Stmt& body) const;
   void sequence(const Ref<SeqStmt>& sequence);
   /// The threads of a team come here together, and wait where the order of statements matters.
-  bool is_ordered() const { return waits_by_order_ && team_ > 0 && together_; }
+  bool is_ordered() const { return has_implicit_barriers_ && team_ > 0 && together_; }
   void wait(const NodeRef& node);
   /// All threads of the team find the same value.
   bool is_uniform(const Expr& e) const;
@@ -298,8 +298,8 @@ class Compiler {
   Expr stores_of_warp() const;
   int team_ = 0;  // loops over threads
   bool together_ = true;
-  bool waits_by_order_ = false;  // the function
-  analysis::MemoryNames shown_;  // its views
+  bool has_implicit_barriers_ = false;  // the function
+  analysis::MemoryNames shown_;         // its views
   std::unordered_set<const NodeBase*> varying_;
   std::unordered_set<const NodeBase*> data_;  // variables that hold values of memory or scalars of the caller
   std::unordered_map<const NodeBase*, std::set<int>> threads_of_;  // variables whose values depend on threads

@@ -18,10 +18,10 @@
 namespace tilewright::interpreter {
 
 using analysis::Exchange;
-using analysis::has_waits;
+using analysis::needs_barrier_after_condition;
+using analysis::needs_barrier_between_iterations;
+using analysis::needs_barriers;
 using analysis::Touched;
-using analysis::waits_behind;
-using analysis::waits_for_next;
 
 // ---- loops -----------------------------------------------------------------------------------------------------
 
@@ -39,7 +39,8 @@ void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site
   with_definition(var, counter, [&] { stmt(body); });
   lanes_ = around;
   // The next iteration may write what other threads still read.
-  if (!parallel && together_ && (waits_ != waits || (is_ordered() && waits_for_next(body, shown_)))) wait(body);
+  if (!parallel && together_ && (waits_ != waits || (is_ordered() && needs_barrier_between_iterations(body, shown_))))
+    wait(body);
   emit({.op = Op::kLoop, .dst = counter, .a = stop, .b = top, .extra = site(var)});
   if (parallel) emit(Op::kLeave);
   jump_here(skip);
@@ -120,7 +121,7 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
     threads_of_[var.get()] = {loop_site};
   }
   // Without a barrier inside, threads that run one after another are as good as a team.
-  if (!is_thread || !(has_collective(body) || (waits_by_order_ && has_waits(body, shown_)))) {
+  if (!is_thread || !(has_collective(body) || (has_implicit_barriers_ && needs_barriers(body, shown_)))) {
     iterate(var, start, count, loop_site, body);
   } else {
     int counter = take(1);
@@ -183,13 +184,13 @@ void Compiler::while_loop(const While& loop) {
   int condition = expr(loop.condition);
   bool is_overwritten = false;
   under({loop.condition}, [&] {
-    is_overwritten = is_ordered() && waits_behind(loop.condition, loop.body, shown_);
+    is_overwritten = is_ordered() && needs_barrier_after_condition(loop.condition, loop.body, shown_);
     if (is_overwritten) wait(loop.condition);
   });
   size_t skip = emit(Op::kJumpIfZero, condition);
   under({loop.condition}, [&] {
     stmt(loop.body);
-    if (is_overwritten || (is_ordered() && waits_for_next(loop.body, shown_))) wait(loop.body);
+    if (is_overwritten || (is_ordered() && needs_barrier_between_iterations(loop.body, shown_))) wait(loop.body);
   });
   lanes_ = around;
   emit({.op = Op::kJump, .a = start, .extra = site(loop.condition)});
@@ -452,7 +453,7 @@ void Compiler::stmt(const Stmt& s) {
       const IfThenElse& branch = *s.as<IfThenElse>();
       int condition = expr(branch.condition);
       under({branch.condition}, [&] {
-        if (is_ordered() && waits_behind(branch.condition, s, shown_)) wait(branch.condition);
+        if (is_ordered() && needs_barrier_after_condition(branch.condition, s, shown_)) wait(branch.condition);
       });
       size_t skip = emit(Op::kJumpIfZero, condition);
       under({branch.condition}, [&] { stmt(branch.then_case); });

@@ -64,11 +64,11 @@ struct InterpretOptions {
   /// lane may read what a later lane writes. In a program that is not lowered, iterations are independent.
   bool lanes_in_step = false;
   int vscale = 2;  ///< value of T.vscale()
-  /// Asked every few milliseconds; false stops the program.
+  /// Called every few milliseconds; returning false stops the program.
   std::function<bool()> keep_going = {};
   /// Where T.print writes; standard output if empty.
   std::function<void(std::string_view)> print = {};
-  /// Takes what the function returns, if it does.
+  /// Receives the value that the function returns, if any.
   ScalarArg* returned = nullptr;
 };
 

@@ -152,7 +152,7 @@ void note_free(Chunk* chunk, const char* at, size_t bytes) noexcept {
   const auto place = reinterpret_cast<uintptr_t>(at) % kWindow / kUnit;
   free_at(chunk, at).store(static_cast<uint8_t>(place << 6 | bytes / kUnit), std::memory_order_release);
 }
-/// Takes the free bytes recorded at `at`, and returns their number; 0 if there are none.
+/// Removes the record of free bytes at `at`, and returns their number; 0 if there are none.
 size_t take_free(Chunk* chunk, const char* at) {
   std::atomic<uint8_t>& slot = free_at(chunk, at);
   const uint8_t known = slot.load(std::memory_order_acquire);

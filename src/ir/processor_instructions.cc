@@ -19,7 +19,7 @@ constexpr ProcessorInstruction kInstructions[] = {
 #include "ir/processor_instructions.def"
 };
 
-/// Takes the part before the separator off the front.
+/// Removes and returns the part of the list before the first separator.
 std::string_view next(std::string_view& list, char separator) {
   const size_t end = std::min(list.find(separator), list.size());
   std::string_view part = list.substr(0, end);

@@ -89,19 +89,19 @@ Status check_signature(const TensorIntrin& intrin) {
       if (!buffer.defined()) return no(std::string(which) + " has a parameter that is not a buffer");
     }
   }
-  std::vector<Ref<Buffer>> said = buffers_of(*intrin.desc), done = buffers_of(*intrin.impl);
-  if (said.size() != done.size()) {
-    return no("the description has " + std::to_string(said.size()) + " parameters, the implementation " +
-              std::to_string(done.size()));
+  std::vector<Ref<Buffer>> desc = buffers_of(*intrin.desc), impl = buffers_of(*intrin.impl);
+  if (desc.size() != impl.size()) {
+    return no("the description has " + std::to_string(desc.size()) + " parameters, the implementation " +
+              std::to_string(impl.size()));
   }
-  for (size_t i : indices_of(said)) {
-    bool same = said[i]->dtype == done[i]->dtype && said[i]->shape.size() == done[i]->shape.size();
-    for (size_t d = 0; same && d < said[i]->shape.size(); ++d) {
-      auto a = const_int(said[i]->shape[d]), b = const_int(done[i]->shape[d]);
+  for (size_t i : indices_of(desc)) {
+    bool same = desc[i]->dtype == impl[i]->dtype && desc[i]->shape.size() == impl[i]->shape.size();
+    for (size_t d = 0; same && d < desc[i]->shape.size(); ++d) {
+      auto a = const_int(desc[i]->shape[d]), b = const_int(impl[i]->shape[d]);
       same = a.has_value() && b.has_value() ? *a == *b : a.has_value() == b.has_value();
     }
     if (!same) {
-      return no("parameter " + std::to_string(i) + " ('" + said[i]->name +
+      return no("parameter " + std::to_string(i) + " ('" + desc[i]->name +
                 "') has another shape or type in the implementation");
     }
   }
@@ -208,14 +208,14 @@ Ref<Block> described(const Ref<Block>& block) {
   Ref<PrimFunc> desc = description_of(*block, views);
   if (!desc.defined()) return block;
   desc = renew_defs(desc);
-  Ref<Block> said = TensorIntrin::block_of(desc);
+  Ref<Block> desc_block = TensorIntrin::block_of(desc);
   std::unordered_map<NodeRef, Ref<Buffer>> by_view;
   for (size_t i : indices_of(views)) by_view[desc->buffer_of(desc->params[i])] = views[i];
   Block copy = *block;
   copy.match_buffers.resize(views.size());
-  copy.alloc_buffers = said->alloc_buffers;
-  copy.init = said->init.defined() ? replace_buffers(said->init, by_view) : Stmt();
-  copy.body = replace_buffers(said->body, by_view);
+  copy.alloc_buffers = desc_block->alloc_buffers;
+  copy.init = desc_block->init.defined() ? replace_buffers(desc_block->init, by_view) : Stmt();
+  copy.body = replace_buffers(desc_block->body, by_view);
   return make(std::move(copy), block.span());
 }
 
@@ -228,8 +228,8 @@ Ref<Module> described(const Ref<Module>& module) {
   }
   if (!any) return module;
   return rewrite(module, [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
-    Ref<Block> said = described(block);
-    return said == block ? Stmt(r.descend(block)) : Stmt(said);
+    Ref<Block> description = described(block);
+    return description == block ? Stmt(r.descend(block)) : Stmt(description);
   });
 }
 

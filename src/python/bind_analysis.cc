@@ -136,7 +136,7 @@ void bind_analysis(nb::module_& m) {
         return found.reducer && !found.reducer->depends_on_order();
       },
       "block"_a, "Whether lowering can combine what threads compute that share the steps of the block's reduction.");
-  m.def("chooses_pairs", &analysis::chooses_pairs, "program"_a,
+  m.def("selects_pairs", &analysis::selects_pairs, "program"_a,
         "Whether a reduction finds an element and what belongs to it, as argmax does: equal elements show its order.");
   m.def("shrink", &analysis::shrink, "func"_a, "limit"_a = 16);
 }

@@ -11,8 +11,8 @@ nb::object loop_mapping(const SchedulePtr& sch, const PyBlock& block, const Ref<
   auto found = unwrap(search::loop_mapping(sch->schedule, rv, *desc, allow_padding));
   if (!found) return nb::none();
   nb::list loops, paddings;
-  for (const auto& [loop, said] : found->loops) {
-    loops.append(nb::make_tuple(make_handle(sch, loop.index), node_to_python(said)));
+  for (const auto& [loop, desc_loop] : found->loops) {
+    loops.append(nb::make_tuple(make_handle(sch, loop.index), node_to_python(desc_loop)));
   }
   for (int64_t size : found->paddings) paddings.append(size);
   return nb::make_tuple(loops, found->paddings.empty() ? nb::object(nb::none()) : nb::object(paddings));

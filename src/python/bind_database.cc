@@ -70,7 +70,7 @@ auto without_gil(Work&& work) {
 
 /// Reports damaged records as warnings of the caller.
 void warn_of_damage(Database& database) {
-  for (const std::string& remark : without_gil([&] { return database.take_remarks(); })) {
+  for (const std::string& remark : without_gil([&] { return database.take_warnings(); })) {
     if (PyErr_WarnEx(PyExc_UserWarning, remark.c_str(), 2) < 0) throw nb::python_error();
   }
 }

@@ -1,4 +1,4 @@
-// Handles whose loop or block is gone: the error says which step took it out of the program.
+// Errors about handles whose loop or block no longer exists: they name the step that removed it.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,13 @@
 
 namespace tilewright::python {
 
-/// An error of a step or a lookup, with the step named where it is about one of these handles being gone.
+/// If the error of a step or lookup is that one of these handles has expired, adds the step that removed its loop or
+/// block.
 Diagnostic with_remover(const PySchedule& self, const std::vector<uint32_t>& handles, Diagnostic error);
-/// The numbers of the loops and blocks among the arguments of a step.
+/// Returns the handles of loops and blocks among the arguments of a step.
 std::vector<uint32_t> handles_in(const std::vector<std::optional<schedule::Value>>& arguments);
 
-/// Where the loop or the block stands.
+/// Returns the location of the loop or block; raises the error above if it no longer exists.
 template <class RV>
 schedule::Place place_of(const PySchedule& self, RV rv) {
   auto place = self.schedule.state().find(rv);

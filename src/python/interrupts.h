@@ -1,13 +1,14 @@
-// Ctrl-C while a kernel or a compilation runs: it ends, with a KeyboardInterrupt; a second one ends the process.
+// Handles Ctrl-C while a kernel or a compilation runs: the call ends with KeyboardInterrupt. A second Ctrl-C ends the
+// process.
 #pragma once
 
 #include "runtime/abi.h"
 
 namespace tilewright::python {
 
-/// While this lives, a long call with the context, or what asks interrupt_requested(), ends soon after a SIGINT, if the
-/// calling thread is the one that Python hands signals to; on every thread it ends when the process does. Costs nothing
-/// unless the call is long: only then a handler is put before Python's own.
+/// Makes long calls in its scope interruptible: kernels that run with the context, and code that polls
+/// interrupt_requested(). On Python's main thread, they end soon after SIGINT; on all threads, when the process ends.
+/// The signal handler is installed only if a call takes long, so short calls pay nothing.
 class Interrupts {
  public:
   explicit Interrupts(tw_ctx* ctx);
@@ -16,8 +17,8 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  /// Sets the Python error of a call that ended so: what the handler raised, else KeyboardInterrupt, or SystemExit
-  /// where the process is about to end.
+  /// Sets the Python error of an interrupted call: the exception of Python's signal handler, else KeyboardInterrupt, or
+  /// SystemExit if the process is about to end.
   void raise();
 
  private:
@@ -26,13 +27,13 @@ class Interrupts {
   bool outermost_ = false;
 };
 
-/// Whether a signal asks to end what this thread does, while Interrupts live.
+/// Whether a signal has requested that this thread ends its work. Only within the scope of an Interrupts object.
 bool interrupt_requested();
 
-/// Whether Python hands signals to the calling thread.
+/// Whether the calling thread is Python's main thread, which runs signal handlers.
 bool is_main_thread();
 
-/// Remembers the calling thread as the one that Python hands signals to.
+/// Records the calling thread as Python's main thread.
 void set_main_thread();
 
 }  // namespace tilewright::python

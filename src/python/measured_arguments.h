@@ -1,4 +1,5 @@
-// Arguments of measured kernels and the check of the first results: from Python to the measuring pipeline.
+// Converts arguments of measured kernels, and user-defined checks of their results, from Python to the measuring
+// pipeline.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,9 +10,9 @@
 namespace tilewright::python {
 
 std::span<const std::byte> bytes_of(const nb::bytes& bytes);
-/// (name, dtype, shape, role, initial bytes) for each parameter.
+/// Creates the arguments from tuples (name, dtype, shape, role, initial bytes), one per parameter.
 Result<std::shared_ptr<search::Arguments>> make_arguments(const nb::object& list, int64_t reduction_length);
-/// Gives it the outputs, by name, as bytes; it answers how much of them it compared.
+/// Calls `judge` with the outputs, as bytes by name. It returns a text that says how many elements it compared.
 Result<std::string> judge_in_python(const nb::callable& judge, search::Arguments& arguments);
 
 }  // namespace tilewright::python

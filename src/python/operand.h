@@ -1,4 +1,5 @@
-// Arguments that may be numbers of Python which have not met an operand yet (ir/literal.h).
+// A nanobind caster for arguments that may be Python numbers, whose IR type depends on the other operand
+// (ir/literal.h).
 #pragma once
 
 #include "ir/literal.h"
@@ -6,7 +7,7 @@
 
 namespace tilewright::python {
 
-/// A node, a number with all its digits, or None. Nothing where the object is none of them. Never throws.
+/// Converts a node, a number with all its digits, or None. Returns false for other objects. Never throws.
 bool operand_from_python(nb::handle object, Operand& operand) noexcept;
 
 }  // namespace tilewright::python

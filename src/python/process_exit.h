@@ -1,4 +1,4 @@
-// The end of the process while threads are at work here: what runs is ended before the interpreter is.
+// Shuts down cleanly while other threads run C++ code: they end before the Python interpreter does.
 #pragma once
 
 #include <Python.h>
@@ -6,16 +6,16 @@
 
 namespace tilewright::python {
 
-/// Whether the process is about to end: what takes long stops, as after Ctrl-C, on every thread.
+/// Whether the process is about to end, so that long calls stop on every thread, as after Ctrl-C.
 bool is_process_ending();
 
-/// Raises SystemExit in a thread when the process is about to end; threads end by it without a word. Needs the GIL.
+/// Raises SystemExit, which ends a thread silently, if the process is about to end. Needs the GIL.
 void raise_if_process_ends();
 
-/// Raises SystemExit in threads other than the main one, which runs what is left at exit.
+/// Like raise_if_process_ends(), but not on the main thread, which runs exit handlers.
 void raise_if_thread_ends();
 
-/// Releases the GIL while this lives, around what may take long. Counted, so that the process ends after it.
+/// Releases the GIL in its scope, around long work. The process waits for all such scopes before it ends.
 class GilReleased {
  public:
   GilReleased();

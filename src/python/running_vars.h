@@ -1,6 +1,6 @@
-// Variables of the loops and axes around the place where a program is being built. Each takes several values at run
-// time, so `i == 0` has no truth value in Python. Sizes are different: Python code may ask whether one is the constant
-// 1, as broadcasting does.
+// Tracks the loop variables and axes in scope while Python code builds a program. Their values vary at run time, so
+// `i == 0` has no truth value in Python. Comparisons of sizes have one: Python code may test whether a size is the
+// constant 1, as broadcasting does.
 #pragma once
 
 #include <nanobind/nanobind.h>

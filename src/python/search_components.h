@@ -34,15 +34,15 @@ nb::list schedules_to_python(Result<search::Schedules> schedules, const Ref<Modu
 /// is said of other things, such as "Rule.apply() gave", and `hint` says what they should be.
 Result<search::Schedules> schedules_of(nb::handle answer, const std::string& who, const char* hint);
 
-/// A copy of what Python gave a schedule, to be changed by C++; and the object for what became of it.
+/// Returns a copy of the schedule that a Python object holds, and converts a schedule derived from such a copy back.
 schedule::Schedule taken(const SchedulePtr& object);
 SchedulePtr to_python(schedule::Schedule schedule, const PySchedule& made_from);
 
 /// The object of the context that Python knows, else a copy.
 nb::object context_to_python(const search::TuneContext& context);
 
-/// An exception of Python as data: the code of one of ours, else `code`; the Python error is cleared. Where it is
-/// raised again, in this process, it is the exception itself.
+/// Converts a Python exception to a Diagnostic and clears it. The code is that of a tilewright.Error, else `code`. If
+/// the diagnostic is raised again in this process, Python sees the original exception.
 Diagnostic diagnostic_of(nb::python_error& error, const char* code);
 /// The exception behind a diagnostic of diagnostic_of(); none for other diagnostics.
 nb::object exception_behind(const Diagnostic& diagnostic);
@@ -53,13 +53,13 @@ nb::list items_of(const char* name, nb::handle given, const char* what);
 /// The results in objects with `run_secs` and `error_msg`, one for each of `count` candidates; refuses others.
 search::RunnerResults results_of(nb::handle given, size_t count);
 
-/// Refuses an object of a subclass of one of our classes whose `__init__` has not called that of the class.
+/// Refuses an object of a Python subclass whose `__init__` has not called the `__init__` of our class.
 void require_begun(nb::handle part);
 
-/// Whether Python takes it for true; raises what asking raises.
+/// Returns the truth value of a Python object; propagates exceptions of `__bool__`.
 bool truth_of(nb::handle answer);
 
-/// A function of Python that C++ keeps beyond a call, and lets go of on any thread.
+/// A Python function that C++ stores, and may release on any thread.
 struct __attribute__((visibility("hidden"))) HeldCallable {
   explicit HeldCallable(nb::callable held) : callable(std::move(held)) {}
   ~HeldCallable() {
@@ -71,7 +71,7 @@ struct __attribute__((visibility("hidden"))) HeldCallable {
   nb::callable callable;
 };
 
-/// Calls `body` with the lock of Python held; what it throws comes back as data, but for Ctrl-C.
+/// Calls `body` with the GIL held, and converts exceptions to diagnostics, except KeyboardInterrupt.
 template <class Body>
 auto in_python(const char* code, Body body) -> decltype(body()) {
   nb::gil_scoped_acquire gil;
@@ -99,7 +99,8 @@ template <class Base>
   throw nb::python_error();
 }
 
-/// The method of the Python object behind a trampoline; raises NotImplementedError where its class does not have it.
+/// Returns the method of the Python object behind a trampoline; raises NotImplementedError if its class does not define
+/// it.
 template <class Base>
 nb::object overridden(const Base* self, const char* name) {
   if (!overrides(self, name)) not_defined(self, name);

@@ -1,4 +1,4 @@
-// In whose words Python asks for the text of programs and traces.
+// The dialect in which programs and traces print: Tilewright's own, or TVM's spelling (tilewright.script.wording).
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,9 +7,9 @@
 
 namespace tilewright::python {
 
-/// A tilewright.script.wording.Wording; None where texts are Tilewright's own.
+/// Returns the current tilewright.script.wording.Wording; None for Tilewright's own spelling.
 nanobind::object present_wording();
-/// The script of a node, by options that omit what the wording says.
+/// Prints a node. If the options name no package to import, that of the current wording is used.
 std::string print_in_words(const NodeRef& node, script::PrintOptions options);
 
 }  // namespace tilewright::python

@@ -9,10 +9,10 @@ typedef struct tw_queue tw_queue;
 
 /* Functions that return int32_t return TW_OK, or the code of an error after reporting it. */
 typedef struct tw_device_driver {
-  /* Opens the driver. The queue of `device` (-1: the default one), or what stands for `stream` if that is not NULL;
-   * NULL after reporting an error. */
+  /* Opens the driver. Returns the queue of `device` (-1: the default device), or that of the caller's `stream` if it is
+   * not NULL. Returns NULL after reporting an error. */
   tw_queue* (*queue_of)(tw_ctx* ctx, int32_t device, void* stream);
-  /* What a caller passes as stream to mean this queue. */
+  /* Returns the native stream of the queue. */
   void* (*stream_of)(tw_queue* queue);
   /* Allocates at least one byte of device memory; returns NULL after reporting an error. */
   void* (*acquire)(tw_ctx* ctx, tw_queue* queue, int64_t bytes);
@@ -20,16 +20,16 @@ typedef struct tw_device_driver {
   void (*release)(tw_queue* queue, void* memory);
   /* Whether kernels in the queue can use the memory. */
   int (*can_use)(tw_queue* queue, void* memory);
-  /* Return when the copy is done; the second one reports kernels that failed before. */
+  /* Synchronous copies. `download` reports kernels that failed before. */
   int32_t (*upload)(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, const void* from, int64_t bytes);
   int32_t (*download)(tw_ctx* ctx, tw_queue* queue, void* to, tw_device_pointer from, int64_t bytes);
-  /* Do not wait. */
+  /* Asynchronous operations. */
   int32_t (*copy)(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, tw_device_pointer from, int64_t bytes);
   int32_t (*fill)(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, int byte, int64_t bytes);
-  /* Makes the device begin with what was called. */
+  /* Submits the enqueued commands to the device. */
   void (*flush)(tw_queue* queue);
-  /* What is called on `after` from now on waits for what was called on `before`. Does not wait itself where streams of
-   * the device can wait for one another. */
+  /* Makes later commands of `after` wait for all earlier commands of `before`. Blocks the caller only if the streams of
+   * the device have no events. */
   int32_t (*order)(tw_ctx* ctx, tw_queue* before, tw_queue* after);
   /* Waits for all kernels, and reports the first that failed. */
   int32_t (*finish)(tw_ctx* ctx, tw_queue* queue);

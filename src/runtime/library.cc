@@ -112,8 +112,8 @@ Result<std::shared_ptr<const Library>> Library::open(const std::string& path) {
   void* handle = error ? nullptr : dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     // The text of dlerror() is gone at the next call to the loader, also one that release() makes.
-    const char* said = error ? nullptr : dlerror();
-    const std::string reason = said ? said : error.message();
+    const char* error_text = error ? nullptr : dlerror();
+    const std::string reason = error_text ? error_text : error.message();
     loaded_files().release(name);
     return resource_error("library/open", fmt::format("{} cannot be loaded: {}", path, reason),
                           "give the path of a shared library that kernel.export() wrote");

@@ -1,7 +1,8 @@
-/* How fast this machine can possibly be: measured, since clocks, ports and shared caches are not in any data sheet.
+/* Measures the roofline of this machine: peak arithmetic rates and bandwidths. Data sheets do not state sustained
+ * clocks, ports and shared caches.
  *
- * Rates are the best of several short slices, so a busy moment costs nothing. On a machine whose processors are shared
- * with others they still differ from minute to minute: compare with what was measured in the same round. */
+ * Each rate is the best of several short measurements, so short disturbances do not matter. On shared machines, rates
+ * still vary from minute to minute: compare with kernels that were measured in the same run. */
 #ifndef TILEWRIGHT_RUNTIME_ROOFS_H_
 #define TILEWRIGHT_RUNTIME_ROOFS_H_
 

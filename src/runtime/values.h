@@ -1,5 +1,5 @@
-/* Arrays of integers that come from outside and hold the structure of a sparse tensor: what their values are, and how
- * they sort. Everything runs on the threads of a context. */
+/* Validates and sorts the index arrays of sparse tensors, which users pass. All functions run in parallel on the
+ * threads of a context. */
 #ifndef TILEWRIGHT_RUNTIME_VALUES_H_
 #define TILEWRIGHT_RUNTIME_VALUES_H_
 

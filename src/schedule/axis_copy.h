@@ -5,19 +5,19 @@
 
 namespace tilewright::schedule {
 
-/// Returns the indices of the one element of the buffer that each instance of a block touches, by loads and stores
-/// only. Refuses with CODE if the block contains blocks, touches several elements, or its indices depend on more than
+/// Returns the indices of the one element of the buffer that each instance of a block accesses, by loads and stores
+/// only. Refuses with `code` if the block contains blocks, touches several elements, or its indices depend on more than
 /// its axes.
 Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& buffer, const char* code);
 
 /// Returns the positions of the axes that occur in the indices, in the order of the block.
 std::vector<size_t> axes_used(const Block& block, const std::vector<Expr>& indices);
 
-/// Refuses with CODE unless the indices are in bounds for all values of the axes, because a copy accesses every one of
-/// them.
+/// Refuses with `code` unless the indices are in bounds for all values of the axes, because a copy accesses every one
+/// of them.
 Status check_inside(const Place& block, const std::vector<Expr>& indices, const Ref<Buffer>& buffer, const char* code);
 
-/// A loop around the block, or something that the block defines inside.
+/// Whether the variable is a loop around the block, or is defined inside of the block.
 bool is_foreign(const Place& block, const Ref<Var>& v);
 
 /// Returns a box that contains all elements of the buffer that such a copy touches.
@@ -40,22 +40,23 @@ Ref<Block> copying_block(std::vector<Ref<IterVar>> axes, Element from, Element t
 /// values of the axes a block has run over, with all its reductions.
 Ref<BufferRegion> axes_as_region(const Block& block, const std::vector<size_t>& positions);
 
-/// A cache of which a block's axes say the indices, and how to copy between it and the original.
+/// A cache that is indexed by a block's axes, and how to copy between it and the original.
 struct AxisCache {
   Ref<Buffer> original, cache;
-  std::vector<Expr> old_indices, new_indices;  ///< in the axes of the block
+  std::vector<Expr> old_indices, new_indices;  ///< indices in terms of the axes of the block
   std::vector<size_t> axes;                    ///< axes that occur in both
-  Expr condition;                              ///< under which there is something to copy
-  Expr guard = {};  ///< in the axes: under which the element is read, else 0 is stored; null: always
+  Expr condition;                              ///< condition under which the original has been written
+  Expr guard = {};  ///< condition on the axes under which the element is read, else 0 is stored; null: always
 };
-/// Codes of reindex_cache_read and reindex_cache_write. CODES: what is accessed is one element; the map fits it.
+/// Error codes, which differ between reindex_cache_read and reindex_cache_write: the access is not one element; the map
+/// does not fit it.
 struct AxisCacheCodes {
   const char *element, *map, *inside;
 };
 Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, const std::string& storage_scope,
                              const IndexMap& map, const AxisCacheCodes& codes);
 /// Returns the loops of the block below `outside` that its axes need, with new variables, around the block that copies.
-/// Refuses with CODE if other loops or conditions decide whether an instance runs, too.
+/// Refuses with `code` if other loops or conditions also determine whether an instance runs.
 Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& cache, bool into_cache, const char* code,
                             Ref<Block>* made);
 

@@ -8,14 +8,14 @@
 
 namespace tilewright::schedule {
 
-Result<Ref<Buffer>> touched_buffer(TouchedBuffer& chosen, const Place& block, const std::string& code) {
-  if (chosen.kind.empty()) {
-    auto position = buffer_position(chosen.index, block.block().writes, block, "write", code);
-    chosen.kind = position.ok() ? "write" : "read";
+Result<Ref<Buffer>> touched_buffer(TouchedBuffer& selector, const Place& block, const std::string& code) {
+  if (selector.kind.empty()) {
+    auto position = buffer_position(selector.index, block.block().writes, block, "write", code);
+    selector.kind = position.ok() ? "write" : "read";
   }
-  const auto& regions = chosen.kind == "write" ? block.block().writes : block.block().reads;
-  TW_TRY(position, buffer_position(chosen.index, regions, block, chosen.kind, code));
-  chosen.index = position;
+  const auto& regions = selector.kind == "write" ? block.block().writes : block.block().reads;
+  TW_TRY(position, buffer_position(selector.index, regions, block, selector.kind, code));
+  selector.index = position;
   return regions[position]->buffer;
 }
 

@@ -1,4 +1,5 @@
-// Shared by primitives about buffers: finding the buffer that is meant, and replacing it in the program.
+// Finds the buffer that a primitive's argument selects, and replaces a buffer in the program. Shared by primitives that
+// change buffers.
 #pragma once
 
 #include "ir/traverse.h"
@@ -6,18 +7,18 @@
 
 namespace tilewright::schedule {
 
-/// The buffer that is meant, looked for among the writes first where a name or a buffer says it; `chosen` becomes
-/// ("read" or "write", position). CODE when the block touches none such.
-Result<Ref<Buffer>> touched_buffer(TouchedBuffer& chosen, const Place& block, const std::string& code);
+/// Returns the buffer that `selector` selects, and replaces the selector by ("read" or "write", position). A name or a
+/// buffer is searched among the writes first. Refuses with `code` if the block accesses no such buffer.
+Result<Ref<Buffer>> touched_buffer(TouchedBuffer& selector, const Place& block, const std::string& code);
 
-/// Whether something takes the address of an element of the buffer, from where it may reach others: anything but an
-/// atomic operation, which updates the element.
+/// Whether something other than an atomic operation takes the address of an element of the buffer, through which it may
+/// access other elements.
 bool takes_address(const NodeRef& node, const Ref<Buffer>& buffer);
 
 /// Whether the buffer is a parameter of the function.
 bool is_parameter(const State& state, uint32_t func, const Ref<Buffer>& buffer);
 
-/// The function with the new body; a parameter is replaced in its signature too.
+/// Returns the function with the new body. A parameter is also replaced in the signature.
 Plan with_buffer(const State& state, uint32_t func, const Ref<Buffer>& before, const Ref<Buffer>& after,
                  Ref<Block> root);
 

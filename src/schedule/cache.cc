@@ -104,7 +104,7 @@ bool is_transparent(Kind kind) {
 }
 
 int innermost_body(const Tree& tree, int scope) {
-  // The body comes last among the children: an init may stand before it.
+  // The body is the last child: an init may precede it.
   int body = tree.children(scope).back();
   while (tree[body].node->kind == Kind::kAllocateConst || tree[body].node->kind == Kind::kDeclBuffer) {
     body = tree.children(body).back();
@@ -113,7 +113,7 @@ int innermost_body(const Tree& tree, int scope) {
 }
 }  // namespace
 
-bool CopyPlace::is_direct(const Tree& tree) const {
+bool CopyPlace::is_outside_loops(const Tree& tree) const {
   int at = tree[near].parent;
   while (at != scope && is_transparent(tree[at].node->kind)) at = tree[at].parent;
   return at == scope;
@@ -166,21 +166,21 @@ std::optional<Written> written_by(const Tree& tree, int writer, const Ref<Buffer
   return Written{*box, condition, {}};
 }
 
-std::optional<Written> written_or_chosen(const Tree& tree, int writer, const Ref<BufferRegion>& write,
+std::optional<Written> written_with_mask(const Tree& tree, int writer, const Ref<BufferRegion>& write,
                                          const std::vector<int>& loops, arith::Analyzer& analyzer) {
   if (auto written = written_by(tree, writer, write, loops, analyzer)) return written;
-  // written_by() has assumed this condition: what is found with it holds under it alone.
+  // written_by() has made the analyzer assume this condition.
   const Expr condition =
       analysis::outer_condition(tree.realize_at(writer)->predicate, analysis::inputs_of(tree, loops));
-  auto elements = analysis::produced_where_chosen(tree, writer, write, loops, analyzer);
+  auto elements = analysis::produced_under_mask(tree, writer, write, loops, analyzer);
   if (!elements) return std::nullopt;
-  return Written{elements->box, condition, elements->chosen};
+  return Written{elements->box, condition, elements->mask};
 }
 
-void choose_elements(Copy& copy, const Written& written, const Ref<BufferRegion>& write) {
+void set_mask(Copy& copy, const Written& written, const Ref<BufferRegion>& write) {
   copy.condition = written.condition;
-  copy.chosen = written.chosen;
-  for (const Ref<Range>& r : write->region) copy.chosen_by.push_back(r->min);
+  copy.mask = written.mask;
+  for (const Ref<Range>& r : write->region) copy.mask_indices.push_back(r->min);
 }
 
 Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Region region, bool compact) {
@@ -225,7 +225,7 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
     DataType dtype = r.extent.dtype();
     loops.push_back(var("ax" + number, dtype));
     Ref<Var> axis = var("v" + number, dtype);
-    // A cache of the region counts its elements; one of the whole buffer keeps the indices.
+    // The axes of a compact cache start at 0; a cache of the original's shape keeps the indices.
     Expr size = copy.compact ? r.extent : cast(dtype, copy.original->shape[d]);
     block.iter_vars.push_back(make<IterVar>(
         {.dom = range(zero(dtype), std::move(size)), .var = axis, .iter_type = IterType::kDataPar, .thread_tag = ""}));
@@ -248,12 +248,12 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
   }
   *made = with_reads_of_indices(std::move(block));
   Expr condition = copy.condition;
-  if (copy.chosen.defined()) {
+  if (copy.mask.defined()) {
     VarMap element;
     for (size_t d : indices_of(values)) {
-      element.emplace(copy.chosen_by[d], cast(copy.chosen_by[d].dtype(), copy.offset[d] + values[d]));
+      element.emplace(copy.mask_indices[d], cast(copy.mask_indices[d].dtype(), copy.offset[d] + values[d]));
     }
-    condition = logical_and(condition, arith::Analyzer().simplify(substitute(copy.chosen, element)));
+    condition = logical_and(condition, arith::Analyzer().simplify(substitute(copy.mask, element)));
   }
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = condition, .block = *made});
   for (size_t d = loops.size(); d-- > 0;) nest = loop(loops[d], copy.region[d]->extent, std::move(nest));
@@ -266,7 +266,7 @@ Expr behind(const Expr& index, const Expr& offset) {
   return arith::Analyzer().simplify(index - offset);
 }
 
-/// Views are in the scope of what they are views of.
+/// Views have the memory scope of the buffers that they view.
 Ref<Block> with_views_in(const std::string& scope, const Ref<Block>& block, const Ref<Buffer>& original) {
   std::unordered_map<NodeRef, Ref<Var>> moved{{original->data, {}}};
   visit(block, [&](const Ref<MatchBufferRegion>& match) {
@@ -281,7 +281,7 @@ Ref<Block> with_views_in(const std::string& scope, const Ref<Block>& block, cons
   if (moved.empty()) return block;
   return rewrite(block, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(moved, v, v); });
 }
-/// The pointer where it is used as such: buffers stay as they are.
+/// Replaces the pointer where it is used as an expression; buffers are unchanged.
 Ref<Block> with_pointers(const Ref<Block>& block, const Copy& copy) {
   return rewrite(
       block, [](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef { return buffer; },
@@ -364,7 +364,7 @@ Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool
       [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
         return writes ? moved_access(old, walk, copy.original, copy.cache, shifted) : walk.descend(old);
       },
-      // Data in shapes are read where the buffer is declared, perhaps outside: another shape would be another buffer.
+      // Loads in shapes are evaluated where the buffer is declared, perhaps outside of this block, so they stay.
       [](const Ref<Buffer>& old, Rewriter&) -> NodeRef { return old; },
       [&](const Ref<MatchBufferRegion>& old, Rewriter& walk) -> NodeRef {
         Ref<MatchBufferRegion> inner = walk.descend(old);

@@ -5,10 +5,10 @@
 
 namespace tilewright::schedule {
 
-/// Replay takes the nearest valid decision where one does not fit, so that records of other programs stay usable. Those
-/// that a user sets are checked instead: ArgumentError "schedule/decision". Steps without a program are not checked.
+/// Checks a decision that a user sets; returns the error schedule/decision if it is not valid. Replay instead takes the
+/// nearest valid decision, so that records of other programs stay usable. Steps without a program are not checked.
 Status check_decision(const Step& step, const Value& decision);
-/// Checks that a step that was executed made this very decision.
+/// Checks that an executed step made exactly this decision.
 Status check_taken(const Value& decision, const Instruction& taken);
 
 }  // namespace tilewright::schedule

@@ -1,12 +1,12 @@
-// Where a block could be computed.
+// Computes the loops below which a block can be computed, for sample_compute_location.
 #pragma once
 
 #include "schedule/state.h"
 
 namespace tilewright::schedule {
 
-/// The decisions among which sample_compute_location() chooses: -2 to inline the block, -1 to leave it, and the numbers
-/// of loops, ascending. Empty for the root.
+/// Returns the decisions that sample_compute_location() samples from: -2 to inline the block, -1 to leave it where it
+/// is, and the numbers of loops, ascending. Empty for the root block.
 Result<std::vector<int64_t>> compute_locations(const State& state, BlockRV block);
 
 }  // namespace tilewright::schedule

@@ -8,8 +8,8 @@
 namespace tilewright::schedule {
 namespace {
 
-/// Blocks that touch what they declare, for all that can be seen, and more behind pointers than can be seen.
-std::vector<const Block*> unseen_blocks(const Tree& tree) {
+/// Returns the blocks that use pointers, and whose other accesses are all declared.
+std::vector<const Block*> blocks_with_pointers(const Tree& tree) {
   std::vector<const Block*> found;
   for (int at : tree.blocks()) {
     const Block& block = tree.block_at(at);
@@ -24,7 +24,7 @@ Ref<Block> with_marks(const Ref<Block>& root, const std::vector<const Block*>& b
     Ref<Block> inner = walk.descend(old);
     if (none_of(blocks, [&](const Block* block) { return block == old.as<Block>(); })) return inner;
     Block marked = *inner;
-    analysis::take_at_its_word(marked);
+    analysis::assume_declarations(marked);
     return make(std::move(marked), old.span());
   });
 }
@@ -33,9 +33,9 @@ template <class T>
 Ref<T> without_marks(const Ref<T>& root) {
   return rewrite(root, [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
     Ref<Block> inner = walk.descend(old);
-    if (!analysis::is_taken_at_its_word(*inner)) return inner;
+    if (!analysis::has_assumed_declarations(*inner)) return inner;
     Block plain = *inner;
-    analysis::forget_its_word(plain);
+    analysis::clear_assumed_declarations(plain);
     return make(std::move(plain), old.span());
   });
 }
@@ -49,8 +49,8 @@ std::optional<uint32_t> function_of(const State& state, const Instruction& instr
   return found;
 }
 
-std::optional<Plan> plan_believing(const State& state, const Instruction& instruction, uint32_t func,
-                                   const Ref<Block>& root, const std::vector<const Block*>& blocks) {
+std::optional<Plan> plan_assuming(const State& state, const Instruction& instruction, uint32_t func,
+                                  const Ref<Block>& root, const std::vector<const Block*>& blocks) {
   State marked = state;
   marked.commit({.func = func, .root = with_marks(root, blocks)});
   Result<Plan> planned = plan(marked, instruction);
@@ -60,25 +60,25 @@ std::optional<Plan> plan_believing(const State& state, const Instruction& instru
 }  // namespace
 
 std::optional<Plan> plan_by_declarations(const State& state, const Instruction& instruction) {
-  auto func = kind_info(instruction).believes ? function_of(state, instruction) : std::nullopt;
+  auto func = kind_info(instruction).may_assume_declarations ? function_of(state, instruction) : std::nullopt;
   if (!func) return std::nullopt;
   auto tree = state.tree(*func);
   if (!tree.ok()) return std::nullopt;
   const Ref<Block>& root = (*tree)->block_ref((*tree)->blocks().front());
-  std::vector<const Block*> believed = unseen_blocks(**tree);
-  if (believed.empty()) return std::nullopt;
-  auto plan = plan_believing(state, instruction, *func, root, believed);
+  std::vector<const Block*> assumed = blocks_with_pointers(**tree);
+  if (assumed.empty()) return std::nullopt;
+  auto plan = plan_assuming(state, instruction, *func, root, assumed);
   if (!plan) return std::nullopt;
-  for (size_t i = believed.size(); i-- > 0 && believed.size() > 1;) {
-    std::vector<const Block*> fewer = believed;
+  for (size_t i = assumed.size(); i-- > 0 && assumed.size() > 1;) {
+    std::vector<const Block*> fewer = assumed;
     erase_at(fewer, i);
-    if (auto other = plan_believing(state, instruction, *func, root, fewer)) {
+    if (auto other = plan_assuming(state, instruction, *func, root, fewer)) {
       plan = std::move(other);
-      believed = std::move(fewer);
+      assumed = std::move(fewer);
     }
   }
   plan->root = without_marks(plan->root);
-  for (const Block* block : believed) {
+  for (const Block* block : assumed) {
     plan->stated +=
         (plan->stated.empty() ? "" : "; ") + describe_block(*block) + " does what its axes and regions declare";
   }

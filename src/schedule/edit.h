@@ -1,5 +1,4 @@
-// Collects changes to a function's statements and makes them in one walk. Statements without a change keep their
-// pointers.
+// Collects changes to a function's statements, and applies them in one walk. Unchanged statements keep their identity.
 //
 //   TreeEdit edit(tree);
 //   edit.replace(loop, outer_nest);

@@ -89,7 +89,7 @@ std::optional<analysis::Obstacle> why_threads_no_longer_wait(const Tree& before,
       for (int reader : before.blocks()) {
         if (reader <= writer || before[reader].scope != before[at].scope) continue;
         if (!before.contains(at, writer) && !before.contains(at, reader)) continue;
-        if (!before.touches(analysis::BlockFacts::of(before.block_ref(reader)).takes, buffer)) continue;
+        if (!before.touches(analysis::BlockFacts::of(before.block_ref(reader)).live_in, buffer)) continue;
         if (analysis::why_not_covered(before, writer, reader, buffer)) continue;
         if (auto obstacle = analysis::why_not_covered(after, writer, reader, buffer)) return obstacle;
       }

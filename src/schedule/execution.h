@@ -5,12 +5,12 @@
 
 namespace tilewright::schedule {
 
-/// Codes of the refusals, by obstacle.
+/// Error codes, by obstacle.
 struct ExecutionCodes {
   const char *bare_statement, *other_block, *reduction, *write, *read;
 };
 
-/// The program with the loop of another kind, if its iterations are independent.
+/// Plans the change of the loop's kind. Refuses if its iterations are not independent.
 Result<Plan> set_kind(const State& state, LoopRV loop, ForKind kind, const ExecutionCodes& codes,
                       const std::string& thread_axis = "");
 

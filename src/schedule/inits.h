@@ -1,12 +1,12 @@
-// Checks that the init of a reduction runs wherever a step of it does (analysis/skipped_init.h). Otherwise, splitting
-// the reduction or putting a block around it would start it with the old contents of memory.
+// Refuses steps on reductions whose init may be skipped (analysis/skipped_init.h). Splitting such a reduction, or
+// putting a block around it, would make it start with uninitialized memory.
 #pragma once
 
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {
 
-/// Refuses a block that has an init, or has a block with one inside, which a condition may skip.
+/// Refuses the block if its init, or that of a block inside, may be skipped.
 Status require_inits_run(const Place& block, const char* code);
 
 }  // namespace tilewright::schedule

@@ -179,7 +179,7 @@ bool may_wrap(const Expr& value, arith::Analyzer& analyzer) {
   return wraps;
 }
 
-/// Whether the block loads the buffer to know where it reads, writes or how far its loops go.
+/// Whether the block loads the buffer in indices, regions or loop bounds.
 bool is_index_of(const BlockRealize& consumer, const Ref<Buffer>& buffer) {
   bool is_index = false;
   auto look = [&](const Expr& e) {
@@ -230,7 +230,7 @@ Ref<Block> with_reads_of_indices(Block block, SpanId span) {
 
 Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore* part) {
   Ref<Block> draft = make<Block>(Block(block), span);
-  if (part) analysis::PlainBlock::look(*draft, *part);
+  if (part) analysis::PlainBlock::analyze_inlined(*draft, *part);
   analysis::BlockAccess found = analysis::block_access_region(draft);
   auto behind_pointer = [&](const Ref<BufferRegion>& read) {
     return any_of(found.opaque, [&](const Ref<Var>& pointer) { return pointer == read->buffer->data; });

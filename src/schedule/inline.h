@@ -1,4 +1,6 @@
-// Putting one block's store into another block: what compute_inline and reverse_compute_inline have in common.
+// Inlines the stored value of one block into another block. Shared by compute_inline and reverse_compute_inline.
+//
+//   B[vi] = A[vi] * 2.0;  C[vi] = B[vi] + 1.0     =>     C[vi] = A[vi] * 2.0 + 1.0
 #pragma once
 
 #include "analysis/plain_store.h"
@@ -14,9 +16,9 @@ struct Assignment {
   const BufferStore* store;
   Ref<Buffer> buffer;
 };
-/// Refuses a block that is not complete or not one such assignment.
+/// Returns the assignment of a complete block. Refuses other blocks with `code`.
 Result<Assignment> assignment_of(const Place& block, const char* code);
-/// An assignment in each iteration of serial loops in the block, as in copies of whole regions, or without loops.
+/// An assignment inside of zero or more serial loops in the block, as in blocks that copy whole regions.
 struct NestedAssignment : Assignment {
   std::vector<const For*> loops;  ///< outermost first
 };
@@ -29,17 +31,17 @@ std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const
 /// Returns the axes in terms of the indices of an access; an axis with one value has this value.
 VarMap bind_axes(const Block& block, const std::vector<Ref<Var>>& axes, const std::vector<Expr>& indices);
 
-/// The way from the element that a block touches, at indices that are one to one in its axes, back to the axes. Nothing
-/// where they are not, or where elements in between are touched by none.
+/// Inverts the map from the block's axes to the element at `indices`. Returns nothing if the map is not one to one, or
+/// skips elements of its bounding box.
 std::optional<arith::InvertedMap> invert_access(const Block& block, const std::vector<Expr>& indices,
                                                 arith::Analyzer& analyzer);
 
-/// Returns the axes in terms of the indices of an element.
+/// Returns the axis values, by inverse map `back`, of an element.
 VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::vector<Expr>& element,
                arith::Analyzer& analyzer);
 
-/// Why what the block reads might change after it has run. Nothing where it is complete (why_inputs_incomplete()), or
-/// where all blocks that write it, be they opaque, have run for good before.
+/// Returns why the inputs of the block might change after it has run. Nothing if they are complete
+/// (why_inputs_incomplete()), or if all blocks that write them, even opaque ones, have run before and do not run again.
 std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block);
 
 /// Refuses to inline a value into an index, a loop bound or an axis binding of the consumer if it may overflow. Stored

@@ -175,7 +175,7 @@ KindInfo describe(std::string_view kind, std::string_view method) {
   info.family = Family::kTransform;
   if constexpr (requires { I::kFamily; }) info.family = I::kFamily;
   if constexpr (requires { I::kPositional; }) info.positional = I::kPositional;
-  if constexpr (requires { I::kBelieves; }) info.believes = I::kBelieves;
+  if constexpr (requires { I::kMayAssumeDeclarations; }) info.may_assume_declarations = I::kMayAssumeDeclarations;
   using R = typename I::Returns;
   info.returns = std::is_same_v<R, None> ? Shape::kNothing : is_vector<R> ? Shape::kMany : Shape::kOne;
   info.gives = kind_given<R>();

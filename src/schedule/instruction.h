@@ -83,8 +83,8 @@ struct KindInfo {
   std::string_view kind;    ///< "Split"
   std::string_view method;  ///< "split"
   Family family;
-  bool positional = false;  ///< printed without the parameter's name
-  bool believes = false;    ///< takes blocks that cannot be seen into at their word (declarations.h)
+  bool positional = false;               ///< printed without the parameter's name
+  bool may_assume_declarations = false;  ///< on blocks that cannot be analyzed (declarations.h)
   Shape returns;
   HandleKind gives;         ///< kind of its outputs, if there are any
   std::string return_type;  ///< return type in the Python stub

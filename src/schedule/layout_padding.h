@@ -1,4 +1,4 @@
-// Values that a layout with padding stores to elements that correspond to no old element.
+// Fills the padding of a buffer whose layout changes: the elements that correspond to no element of the old layout.
 #pragma once
 
 #include "arith/index_map.h"
@@ -18,7 +18,8 @@ struct PaddedLayout {
   Expr value_at(const std::vector<Expr>& indices) const;
 };
 
-/// Makes the program fill the padding, by the first way that applies; false: callers have to.
+/// Makes the program fill the padding, by the first of these ways that applies. Returns false if callers have to fill
+/// it.
 ///   - nothing writes the buffer, a parameter: a block assumes that the padding holds the value;
 ///   - each nest that writes it runs over its elements in order, one by one, and does nothing else: the nest runs over
 ///     the new elements instead, and chooses between the value and what was stored;

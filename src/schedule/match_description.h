@@ -1,4 +1,5 @@
-// Whether a block computes what the description of a tensor intrinsic says, and on which parts of which buffers.
+// Matches a block with the description of a tensor intrinsic: whether it computes the same, and which regions of the
+// program's buffers stand for the description's buffers. tensorize uses it.
 //
 //   description  C[i] + A[k] * B[i, k]           block  C[vi_o * 16 + i] + A[vk_o * 4 + k] * W[j, vk_o, i, k]
 //   match        C is C from [vi_o * 16] on, A is A from [vk_o * 4] on, B is W from [j, vk_o, 0, 0] on
@@ -6,8 +7,8 @@
 // An index that is an element of an array, B[I[k]], matches one that is: I is a part of the array then, and the values
 // of its elements select from all of the dimension.
 //
-// Both are traversed together: loops of one iteration may stand on one side only, integers are compared as numbers,
-// sums and products in either order. What is left different is the reason against a match.
+// Both are traversed together. Loops of one iteration may exist on one side only, integers are compared by value, and
+// sums and products in either order. The first other difference is the reason why there is no match.
 #pragma once
 
 #include <string>
@@ -33,7 +34,7 @@ struct Difference {
   NodeRef where;  ///< in the program; null for all of the block
 };
 
-/// `body`, of the program, against `desc`. The analyzer knows what stands around the body.
+/// Matches `body`, of the program, with `desc`. The analyzer must know the loops around the body.
 std::variant<Parts, Difference> match_description(const Stmt& body, const Stmt& desc, arith::Analyzer& analyzer);
 
 }  // namespace tilewright::schedule

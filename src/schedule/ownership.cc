@@ -44,7 +44,7 @@ const analysis::AllocationLocation* find_location(const std::vector<analysis::Al
 
 }  // namespace
 
-bool may_take_buffers(const State& state, const Plan& plan) {
+bool may_lose_owned_buffers(const State& state, const Plan& plan) {
   if (!plan.root.defined()) return false;
   const Tree& after = Tree::of(plan.root);
   auto before = state.tree(plan.func);

@@ -1,6 +1,6 @@
-// Functions that the files of primitives/ use to make plans, and the words of their refusals. Each file defines plan(),
-// which instructions.h declares. plan() returns the changes of the instruction, or why it is refused, and never
-// changes anything.
+// Builds the plans and error messages of schedule primitives. Each file of primitives/ defines plan(), which
+// instructions.h declares. plan() returns the changes that an instruction makes, or why it is refused; it modifies
+// nothing.
 #pragma once
 
 #include <initializer_list>
@@ -11,9 +11,9 @@
 
 namespace tilewright::schedule {
 
-// Refusals are rare: what leads to one stands apart from the code that runs.
+// Refusals are rare, so this code is kept out of line.
 
-/// A ScheduleError about some nodes, which are underlined where the message is shown with the program.
+/// Returns a ScheduleError about some nodes, which are underlined where the message is shown with the program.
 [[gnu::cold]] Diagnostic refuse(std::string code, std::string message, std::initializer_list<NodeRef> nodes,
                                 std::string hint);
 
@@ -31,9 +31,9 @@ namespace tilewright::schedule {
 [[gnu::cold]] std::string describe_in_nest(const Place& loop);
 using analysis::brief;
 
-/// The loop is serial and carries neither annotation nor thread axis.
+/// Requires that the loop is serial, without annotation and thread axis.
 Status require_plain_loop(const Place& place, const char* code);
-/// The loop starts at 0.
+/// Requires that the loop starts at 0.
 Status require_zero_start(const Place& place, const char* code);
 /// Requires that nothing that runs in `outer` (the loop, or one around it) changes memory that the bounds of the loop
 /// read.
@@ -41,7 +41,7 @@ Status require_kept_bounds(const Place& outer, const Place& place, const char* c
 /// Requires that the text names a memory scope for a copy of a buffer of the block.
 Status require_memory_scope(const std::string& scope, const Place& block, const char* code);
 
-/// The instruction as it is recorded: with what one of its fields was found to be.
+/// Returns the instruction to record, in which one field has its resolved value.
 template <class I, class Field>
 I recorded_with(I instruction, Field I::* field, std::type_identity_t<Field> value) {
   instruction.*field = std::move(value);
@@ -50,8 +50,8 @@ I recorded_with(I instruction, Field I::* field, std::type_identity_t<Field> val
 
 /// Handles to the blocks at these positions.
 Plan give_blocks(uint32_t func, const Tree& tree, const std::vector<int>& positions);
-/// The function with that name; without one the function being worked on, and refused under `code` where there is none.
-/// `purpose` and `call` are for the message: "look in", "get_block(name, func_name=...)".
+/// Returns the function with that name; without a name, the function being worked on. Refuses with `code` if there is
+/// none. `purpose` and `call` are for the message: "look in", "get_block(name, func_name=...)".
 Result<uint32_t> function_meant(const State& state, const std::string& name, const char* code, const char* purpose,
                                 const char* call);
 /// A new root for the function, and handles to new loops.

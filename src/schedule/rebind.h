@@ -1,4 +1,5 @@
-// Giving loops other variables: what stands below is expressed in the new ones.
+// Replaces loop variables by expressions of new loop variables in the statements below, as split, fuse and other loop
+// transformations need.
 #pragma once
 
 #include <vector>

@@ -1,17 +1,17 @@
-// Updates declared regions of blocks around a change.
+// Updates the declared regions of blocks around a changed statement.
 //
-//   with T.block("row"):                          the loop over p has become one over p_0 and p_1 whose condition is
-//     T.reads(A[P[vi]:P[vi + 1]])                 data: the region of A that the blocks below read is no longer bounded
-// by
-//     for p_0, p_1 in T.grid(...): ...            P[vi + 1], so the block declares A as a whole
+//   with T.block("row"):                          the loop over p was split into p_0 and p_1, under a condition on
+//   data.
+//     T.reads(A[P[vi]:P[vi + 1]])                 The region that the blocks below read is no longer bounded by
+//     for p_0, p_1 in T.grid(...): ...            P[vi + 1], so the block must declare all of A
 #pragma once
 
 #include "schedule/edit.h"
 
 namespace tilewright::schedule {
 
-/// The root after a change, in which blocks around one (the root of the function excepted) declare all that is touched
-/// inside: a block that has declared that before the change, `before`, gets the regions that its body has now.
+/// Returns the root after a change, in which the blocks around a block, except the root, declare all accesses inside. A
+/// block that did so before the change, in `before`, gets the regions of its present body.
 Ref<Block> with_regions_around(const Tree& before, const Ref<Block>& root, uint64_t identity);
 
 }  // namespace tilewright::schedule

@@ -1,4 +1,4 @@
-// The loops around a block that reduces, as rfactor sees them: which of them step through the reduction.
+// Classifies the loops around a reduction block for rfactor: which of them drive reduction axes.
 #pragma once
 
 #include <vector>
@@ -8,32 +8,33 @@
 
 namespace tilewright::schedule {
 
-/// The loops around the block, outermost first, and what they drive.
+/// The loops around the block, outermost first.
 struct ReductionChain {
   Place block, loop;
   std::vector<int> loops;
-  std::vector<bool> reduces;  ///< per loop
-  bool accumulates = false;   ///< the block has no init, and adds to what its elements hold
-  size_t top = 0;             ///< the outermost of those that reduce and the factored one
+  std::vector<bool> reduces;  ///< per loop, whether it drives a reduction axis
+  bool accumulates = false;   ///< whether the block has no init, and accumulates into its elements
+  size_t top = 0;             ///< the outermost of the reduction loops and the factored loop
 
   const For& at(size_t i) const { return block.tree->for_at(loops[i]); }
   bool is_factored_out(size_t i) const { return reduces[i] && loops[i] != loop.at; }
 };
 
-/// Says which loops reduce. Refused (rfactor/P3): loops that drive axes of both kinds, or whose ranges depend on
-/// others.
+/// Classifies the loops. Refuses (rfactor/P3) loops that drive axes of both kinds, or whose ranges depend on other
+/// loops.
 Status find_roles(ReductionChain& chain);
-/// Refused (rfactor/P4): other blocks in these loops, and ranges that are data where they might change.
+/// Refuses (rfactor/P4) other blocks in these loops, and ranges that read memory which may change.
 Status check_place(const ReductionChain& chain);
 
-/// Per axis of the block: whether its loops become axes of their own. Those of axes that the factored loop drives do,
-/// and of axes that share a loop with one of them.
+/// Returns, per axis of the block, whether its loops become axes of the new block: those of axes that the factored loop
+/// drives, and of axes that share a loop with one of these.
 std::vector<bool> opened_axes(const ReductionChain& chain);
-/// New variables for copies of the loops.
+/// Returns new variables for copies of the loops.
 VarMap copied_loop_vars(const ReductionChain& chain);
-/// Copies of the loops around a statement, with these variables. `only_kept`: without the loops that are factored out.
+/// Wraps a statement in copies of the loops, with these variables. `only_kept`: without the loops that are factored
+/// out.
 Stmt in_copied_loops(const ReductionChain& chain, const VarMap& loop_vars, Stmt body, bool only_kept = false);
-/// Where partial results of a buffer go: with one dimension more.
+/// Returns the buffer for partial results of a buffer, which has one more dimension.
 Ref<Buffer> partial_buffer(const Ref<Buffer>& result, size_t position, const Expr& extent);
 inline Ref<IterVar> axis(const Ref<Var>& v, const Ref<Range>& dom, IterType type) {
   return make<IterVar>({.dom = dom, .var = v, .iter_type = type, .thread_tag = ""});

@@ -11,7 +11,7 @@
 #include "ir/traverse.h"
 #include "schedule/inline.h"
 #include "schedule/relocate.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 #include "support/ranges.h"
 #include "target/memory_scope.h"
 
@@ -22,14 +22,14 @@ bool has(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffe
   return any_of(regions, [&](const Ref<BufferRegion>& region) { return region->buffer == buffer; });
 }
 
-/// Threads that run the iterations of the loop fill one buffer of the scope together.
+/// Whether the threads of the loop share one buffer of the scope, and fill it cooperatively.
 bool joins_threads(const For& loop, const std::string& scope) {
   if (!loop.thread_binding.defined()) return false;
   auto axis = ThreadAxis::parse(loop.thread_binding->thread_tag);
   return axis && memory_scope(scope).joins_threads(*axis, const_int(loop.extent).value_or(-1));
 }
 
-/// The loop and those around it, up to the scope, outermost first.
+/// Returns the loop and the loops around it in its scope, outermost first.
 std::vector<int> loops_around(const AtLoop& at) {
   std::vector<int> around = at.loop.tree->loops_above(at.loop.at);
   around.push_back(at.loop.at);
@@ -73,7 +73,7 @@ Result<AtLoop> at_loop(const State& state, LoopRV loop_rv, BlockRV block_rv, con
   return at;
 }
 
-/// The threads that make a copy together meet below the loops over blocks.
+/// Checks that loops over threads that copy cooperatively are inside of the loops over blocks.
 Status check_team(const AtLoop& at, const std::string& scope, const char* code) {
   const Tree& tree = *at.loop.tree;
   auto inside =
@@ -109,7 +109,7 @@ arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, con
 
 namespace {
 
-/// The variable of which the expression is a digit: `f // 4`, `f // 4 % 2`, `f`. Null for others.
+/// Returns the variable of a digit expression: f for `f // 4`, `f // 4 % 2` or `f`. Null for other expressions.
 Ref<Var> source_of_digit(const Expr& e) {
   if (e.is<Var>()) return e.borrow<Var>();
   auto source = [](const auto* division) {
@@ -121,7 +121,7 @@ Ref<Var> source_of_digit(const Expr& e) {
   return {};
 }
 
-/// A loop variable, or some digits of it, that a region depends on.
+/// A loop variable that a region depends on, or the digits of it that the region uses.
 struct LoopInRegion {
   const For* loop;
   std::vector<Expr> digits;
@@ -209,7 +209,7 @@ RegionBlock region_block(const AtLoop& at, const arith::Region& region, bool by_
 
 namespace {
 
-/// The region copied element by element, where the condition holds.
+/// Returns a nest that copies the region element by element, under the condition.
 Stmt copy_region(const RegionBlock& frame, const Ref<Buffer>& from, const Ref<Buffer>& to, const std::string& name,
                  const Expr& condition, Ref<Block>* made) {
   std::vector<Ref<Var>> loops;
@@ -231,10 +231,10 @@ Stmt copy_region(const RegionBlock& frame, const Ref<Buffer>& from, const Ref<Bu
   return make<BlockRealize>({.iter_values = frame.values, .predicate = condition, .block = *made});
 }
 
-/// The blocks that touch the copy instead, and the statement next to which the copy stands.
+/// The blocks that access the copy instead of the original, and the statement next to which the copy is inserted.
 struct Choice {
-  std::vector<int> chosen;   ///< statements that read, or that write
-  std::vector<int> touched;  ///< statements that will use the copy
+  std::vector<int> blocks;   ///< blocks that read, or that write, the original
+  std::vector<int> touched;  ///< blocks that will access the copy
   int near = -1;             ///< the first statement that reads, the last that writes
 };
 
@@ -244,7 +244,7 @@ Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, c
   for (int block : at.blocks) {
     const Block& node = tree.block_at(block);
     if (!has(reads ? node.reads : node.writes, buffer)) continue;
-    choice.chosen.push_back(block);
+    choice.blocks.push_back(block);
     if (!reads || choice.near == -1) choice.near = statement_of(at, block);
   }
   for (int block : at.blocks) {
@@ -320,7 +320,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
                       "', or runs where they say so, before they are copied back",
                   {tree.stmt(block), at.loop.node()}, "copy at a loop behind which that block stands");
   }
-  for (int block : choice.chosen) {
+  for (int block : choice.blocks) {
     if (auto obstacle = why_region_unknown(tree, block, buffer, reads))
       return refuse(codes.values, *obstacle, "copy at a loop in which all that is read is complete");
     if (reads || analysis::BlockFacts::of(tree.block_ref(block)).role == analysis::BlockRole::kUpdate) continue;
@@ -334,23 +334,24 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
                     {tree.stmt(block), at.loop.node()}, "decompose_reduction() sets the elements first");
     }
   }
-  arith::Region region = region_below(at, choice.chosen, buffer, reads, storage_scope);
+  arith::Region region = region_below(at, choice.blocks, buffer, reads, storage_scope);
   auto outside = analysis::analyzer_above(tree, at.loop.at);
   analysis::SureReads sure;
-  for (int block : choice.chosen) sure.add(tree, at.loop.at, block, outside);
+  for (int block : choice.blocks) sure.add(tree, at.loop.at, block, outside);
   const arith::Box box = analysis::without_failing_ends(arith::box_of(region), outside, sure, sure);
   region = arith::clip_to_shape(box, buffer->shape, outside);
   Copy copy = make_copy(buffer, storage_scope, std::move(region), false);
   Expr condition = bool_imm(true);
   if (reads) {
-    condition = has_value(tree, at.loop.at, choice.chosen.front(), buffer, choice.chosen, arith::box_of(copy.region));
+    condition =
+        written_condition(tree, at.loop.at, choice.blocks.front(), buffer, choice.blocks, arith::box_of(copy.region));
   }
-  if (!condition.defined()) return no_value(at.block, buffer, codes.values);
+  if (!condition.defined()) return refuse_unwritten(at.block, buffer, codes.values);
   if (reads) {
     if (auto obstacle = why_beyond_scope(at, buffer, copy.region))
       return refuse(codes.values, *obstacle, "copy at another loop, or before the loops are changed");
   }
-  // Instances of an axis that the region does not determine would copy the same elements.
+  // An axis that the region does not depend on would copy the same elements several times.
   RegionBlock frame = region_block(at, copy.region, /*by_digits=*/true);
   Ref<Block> copy_block;
   Stmt copying =

@@ -1,20 +1,21 @@
-// Blocks that deal with a whole region below a loop at once: what read_at, write_at and prefetch_at have in common.
+// Inserts blocks that copy or prefetch the region of a buffer that one iteration of a loop accesses. Shared by read_at,
+// write_at and prefetch_at.
 #pragma once
 
 #include "schedule/cache.h"
 
 namespace tilewright::schedule {
 
-/// A loop and what stands directly below it.
+/// A loop, its statements and its blocks.
 struct AtLoop {
   Place loop, block;
   int scope;
   std::vector<int> statements;  ///< statements of the loop's body
-  std::vector<int> blocks;      ///< below the loop, with nothing but loops between
+  std::vector<int> blocks;      ///< blocks below the loop, with only loops in between
 };
-/// CODE: the loop is not around the block, in its scope, or something else than blocks stands below it.
+/// Refuses with `code` if the loop is not around the block in its scope, or if a statement below it is not in a block.
 Result<AtLoop> at_loop(const State& state, LoopRV loop, BlockRV block, const char* code);
-/// The number of the statement that holds the block.
+/// Returns the index of the statement that contains the block.
 int statement_of(const AtLoop& at, int block);
 
 /// Returns the region of the buffer that these blocks read or write in one iteration of the loop, and of those loops
@@ -32,22 +33,21 @@ struct RegionBlock {
 };
 RegionBlock region_block(const AtLoop& at, const arith::Region& region, bool by_digits);
 
-/// Why what `block` touches of the buffer is unknown where the block does not run: its condition skips instances, and
-/// data that may be undefined for them select what it touches.
+/// Returns why the region of the buffer that `block` accesses is unknown for skipped instances: the predicate skips
+/// instances, and data that may be undefined for them select the region. Nothing if it is known.
 std::optional<analysis::Obstacle> why_region_unknown(const Tree& tree, int block, const Ref<Buffer>& buffer,
                                                      bool reads);
 
-/// The codes of read_at and write_at.
+/// Error codes, which differ between read_at and write_at.
 struct AtCodes {
   const char *place, *scope, *order, *values, *execution;
 };
-/// The program with a copy in each iteration of the loop; `reads`: before the blocks that read, else after those that
-/// write. The plan has the copying block as its output.
+/// Plans a copy in each iteration of the loop: before the blocks that read the buffer if `reads` is set, else after
+/// those that write it. The output of the plan is the copying block.
 Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& buffer, const std::string& storage_scope,
                      bool reads, const AtCodes& codes);
 
-/// The step that prefetches what a block would read, before the statements of the loop; `made` is the block of the
-/// hint.
+/// Inserts a prefetch of the region of `frame` before the statements of the loop, and returns its block in `made`.
 TreeEdit insert_prefetch(const AtLoop& at, const RegionBlock& frame, const Ref<Buffer>& buffer, const Expr& condition,
                          Ref<Block>* made);
 

@@ -20,7 +20,7 @@
 #include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/move_hints.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -42,7 +42,7 @@ int statement_with(const Tree& tree, const std::vector<int>& statements, int at)
 
 namespace {
 
-/// Whether a statement outside of blocks changes what a bound of the loops around the block reads.
+/// Whether a statement outside of blocks may write memory that a bound of the loops around the block reads.
 bool bare_statements_change_bounds(const Place& block) {
   const Tree& tree = *block.tree;
   for (int at : tree.loops_above(block.at)) {
@@ -113,7 +113,8 @@ Status check_same_scope(const Move& move) {
 
 namespace {
 
-/// Loops run over the axes as the block lists them: one drives each axis, upwards, outer ones the earlier axes.
+/// Whether the reduction loops run over the axes in the block's order: one ascending loop per axis, earlier axes
+/// outermost.
 bool runs_in_order_of_axes(const Tree& tree, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
   int last = -1;
@@ -182,7 +183,8 @@ bool share_a_buffer(const Tree& tree, int a, int b) {
   return any(tree.block_at(a).reads) || any(tree.block_at(a).writes) || any(bound);
 }
 
-/// Loops whose order of iterations is not that of the program, around `at` and all that shares a buffer with it.
+/// Returns the parallel, vectorized and thread-bound loops around `at`, and around statements that share a buffer with
+/// it.
 std::vector<int> concurrent_loops(const Tree& tree, int at) {
   std::vector<int> found;
   if (tree.concurrent_loops().empty()) return found;
@@ -228,10 +230,10 @@ Status recheck_moved(const Tree& tree, int at, const char* code) {
 
 namespace {
 
-/// Conditions of a block, and of loops without influence on its axes that may have no iteration. `steady` is the same
-/// for all instances, wherever the block is in the scope.
+/// The conditions under which a block runs: its predicate, and that loops which drive no axis are not empty.
+/// `invariant` is the part that is the same for all instances and everywhere in the scope.
 struct Conditions {
-  Expr steady = bool_imm(true), varying = bool_imm(true);
+  Expr invariant = bool_imm(true), varying = bool_imm(true);
 };
 
 void divide(const Expr& predicate, const arith::IterDomains& inputs, Conditions& into) {
@@ -243,7 +245,7 @@ void divide(const Expr& predicate, const arith::IterDomains& inputs, Conditions&
   bool varies = effect_of(predicate) != Effect::kPure || uses_any_var(predicate, [&](const Ref<Var>& v) {
                   return any_of(inputs, [&](const auto& loop) { return loop.first == v; });
                 });
-  Expr& part = varies ? into.varying : into.steady;
+  Expr& part = varies ? into.varying : into.invariant;
   part = logical_and(part, predicate);
 }
 
@@ -252,7 +254,7 @@ Conditions conditions_of(const Tree& tree, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
   const std::vector<int> loops = tree.loops_above(block);
   if (!is_true(realize.predicate)) divide(realize.predicate, analysis::inputs_of(tree, loops), found);
-  for (const Expr& extent : silent_extents(tree, block, loops, realize.iter_values)) {
+  for (const Expr& extent : possibly_empty_extents(tree, block, loops, realize.iter_values)) {
     divide(gt(extent, 0), analysis::inputs_of(tree, loops), found);
   }
   return found;
@@ -260,19 +262,19 @@ Conditions conditions_of(const Tree& tree, int block) {
 
 }  // namespace
 
-Expr steady_condition(const Tree& tree, int block) { return conditions_of(tree, block).steady; }
+Expr invariant_condition(const Tree& tree, int block) { return conditions_of(tree, block).invariant; }
 
 namespace {
 
-/// The block as if what it asks once were true.
+/// Returns the block without the invariant part of its predicate.
 BlockRealize where_it_runs(const Tree& tree, int block) {
   BlockRealize realize = *tree.realize_at(block);
   realize.predicate = conditions_of(tree, block).varying;
   return realize;
 }
 
-/// The instances of a block that run where it stands now, if any: all within a box, and each of that box. `realize`:
-/// what it counts as.
+/// Returns the exact box of axis values for which the block runs at its current location, unless no loop iterates.
+/// `realize`: the block with the predicate to assume.
 std::optional<arith::Box> instances_of(const BlockRealize& realize, const Tree& tree, int block) {
   std::vector<int> loops = tree.loops_above(block);
   int scope = tree[block].scope;
@@ -287,7 +289,7 @@ std::optional<arith::Box> instances_of(const BlockRealize& realize, const Tree& 
   auto analyzer = analysis::analyzer_above(tree, scope);
   auto all = analysis::surely_reached(points, analysis::inputs_of(tree, loops), realize.predicate, analyzer);
   if (!all) return std::nullopt;
-  // Where one of the loops does not run, there are none, and nothing is asked of them.
+  // If one of the loops is empty, there are no instances.
   analysis::assume_runs(analyzer, tree, loops);
   arith::Box most = arith::relax_region(points, analysis::domains_of(tree, loops), analyzer, realize.predicate);
   return arith::proves_subset(most, *all, analyzer) ? all : std::nullopt;
@@ -297,35 +299,31 @@ std::optional<arith::Box> instances_now(const Tree& tree, int block) {
   return instances_of(where_it_runs(tree, block), tree, block);
 }
 
-/// The iterations that a condition on the axes selects from those of the box: k <= i.
-struct Chosen {
-  arith::Box box;
-  Expr condition;
-};
-
-std::optional<Chosen> chosen_now(const Tree& tree, int block) {
+/// Returns the instances of the block as a box of axis values and a condition on the axes that selects from it, such as
+/// k <= i.
+std::optional<analysis::MaskedBox> masked_instances(const Tree& tree, int block) {
   BlockRealize realize = where_it_runs(tree, block);
-  Expr condition = analysis::condition_on_axes(analysis::condition_beyond_domains(realize), tree, block);
-  if (!condition.defined()) return std::nullopt;
+  Expr mask = analysis::condition_on_axes(analysis::condition_beyond_domains(realize), tree, block);
+  if (!mask.defined()) return std::nullopt;
   realize.predicate = bool_imm(true);
   auto box = instances_of(realize, tree, block);
   if (!box) return std::nullopt;
   auto analyzer = analysis::analyzer_above(tree, tree[block].scope);
   arith::Box domain;
   for (const Ref<IterVar>& axis : realize.block->iter_vars) domain.push_back(IntSet::of_range(axis->dom));
-  return Chosen{arith::intersect(*box, domain, analyzer), condition};
+  return analysis::MaskedBox{arith::intersect(*box, domain, analyzer), mask};
 }
 
 /// Whether both locations select the same instances of one box, by the same condition on the axes.
-bool chooses_the_same(const Tree& before, int old_at, const Tree& after, int new_at) {
-  auto was = chosen_now(before, old_at), is = chosen_now(after, new_at);
-  if (!was || !is || is_true(was->condition) || !structural_equal(was->condition, is->condition)) return false;
+bool same_masked_instances(const Tree& before, int old_at, const Tree& after, int new_at) {
+  auto was = masked_instances(before, old_at), is = masked_instances(after, new_at);
+  if (!was || !is || is_true(was->mask) || !structural_equal(was->mask, is->mask)) return false;
   auto analyzer = analysis::analyzer_above(before, before[old_at].scope);
   return arith::proves_subset(was->box, is->box, analyzer) && arith::proves_subset(is->box, was->box, analyzer);
 }
 
-/// Whether both locations run each instance of the same box, and no others.
-bool runs_the_same(const Tree& before, int old_at, const Tree& after, int new_at) {
+/// Whether the block runs for the same exact box of axis values at both locations.
+bool same_instances(const Tree& before, int old_at, const Tree& after, int new_at) {
   auto was = instances_now(before, old_at), is = instances_now(after, new_at);
   if (!was || !is) return false;
   auto analyzer = analysis::analyzer_above(before, before[old_at].scope);
@@ -348,15 +346,15 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
   analysis::assume_runs(where_it_ran, before, before.loops_above(old_at));
   if (new_loops) analysis::assume_runs(where_it_runs_now, after, *new_loops);
   // A block that surely reads its producers ran only where they ran; other blocks need a proof.
-  analysis::assume_all(steady_condition(before, old_at), where_it_ran);
-  if (may_not_read(was.block->body) && !where_it_ran.can_prove(steady_condition(after, new_at))) {
+  analysis::assume_all(invariant_condition(before, old_at), where_it_ran);
+  if (may_skip_read(was.block->body) && !where_it_ran.can_prove(invariant_condition(after, new_at))) {
     return refuse(code,
                   "in the new place " + describe_block(*was.block) + " might not run at all: " +
-                      brief(where_it_ran.simplify(steady_condition(after, new_at))) + " is not known",
+                      brief(where_it_ran.simplify(invariant_condition(after, new_at))) + " is not known",
                   {before.stmt(old_at)}, "move what it reads to it, with compute_at or compute_inline");
   }
-  if (new_loops && chooses_the_same(before, old_at, after, new_at)) return Ok{};
-  if (new_loops && runs_the_same(before, old_at, after, new_at)) return Ok{};
+  if (new_loops && same_masked_instances(before, old_at, after, new_at)) return Ok{};
+  if (new_loops && same_instances(before, old_at, after, new_at)) return Ok{};
   for (size_t i : indices_of(was.block->writes)) {
     const Ref<BufferRegion>& write = was.block->writes[i];
     arith::Box all = analysis::touched(was, write, before, before.loops_above(old_at), where_it_ran);
@@ -386,7 +384,7 @@ Result<arith::Box> known_instances(const Place& block, const char* code) {
 
 bool runs_whole_domain(const Tree& tree, int at) {
   auto instances = instances_now(tree, at);
-  if (!instances || !is_true(conditions_of(tree, at).steady)) return false;
+  if (!instances || !is_true(conditions_of(tree, at).invariant)) return false;
   auto analyzer = analysis::analyzer_above(tree, tree[at].scope);
   arith::Box domain;
   for (const Ref<IterVar>& axis : tree.block_at(at).iter_vars) domain.push_back(IntSet::of_range(axis->dom));
@@ -395,7 +393,7 @@ bool runs_whole_domain(const Tree& tree, int at) {
 
 namespace {
 
-/// Every instance of the block's axes accesses buffers within their shapes.
+/// Whether the block's accesses are in bounds for all values of its axes.
 bool is_safe_everywhere(const Block& block) {
   arith::Analyzer analyzer;
   for (const Ref<IterVar>& axis : block.iter_vars) analyzer.bind(axis->var, axis->dom);
@@ -406,7 +404,7 @@ bool is_safe_everywhere(const Block& block) {
   return all_of(block.reads, inside) && all_of(block.writes, inside);
 }
 
-/// Whether everything the block reads has a value whenever it runs: its writers have initialized it by then.
+/// Whether all elements that the block reads are initialized whenever it runs.
 bool reads_values(const Tree& tree, int at) {
   const auto& reads = tree.block_at(at).reads;
   const analysis::Scope& scope = analysis::Scope::of(tree, tree[at].scope);
@@ -415,23 +413,24 @@ bool reads_values(const Tree& tree, int at) {
       if (!is_true(analysis::condition_beyond_domains(*scope.children()[writer]))) return false;
     }
     const arith::Box all = arith::box_of(whole_region(read->buffer->shape));
-    Expr condition = has_value(tree, tree[at].scope, at, read->buffer, {}, all);
+    Expr condition = written_condition(tree, tree[at].scope, at, read->buffer, {}, all);
     return condition.defined() && is_true(condition);
   });
 }
 
-/// Loops ax0, ax1, ... around the block.
+/// Builds the loops ax0, ax1, ... around the moved block.
 class Nest {
  public:
-  /// `around`: the variables of the loops that the nest will stand in; `condition`: of the block, in all of them.
+  /// `around`: the variables of the loops around the nest. `condition`: the block's predicate in all iterations of
+  /// these.
   Nest(bool preserve_unit_loops, std::vector<Ref<Var>> around, Expr condition, arith::Analyzer& analyzer)
       : preserve_unit_loops_(preserve_unit_loops),
         around_(std::move(around)),
         analyzer_(analyzer),
         predicate_(std::move(condition)) {}
 
-  /// The axes of the block: after all others those whose values depend on others. `bound`: the instances that may run
-  /// at all.
+  /// Adds a loop per axis over the values `wanted`. Axes whose values depend on other axes come last. `bound`: the
+  /// values that ran before the move.
   void add_axes(const std::vector<Ref<IterVar>>& axes, const AxisSets& wanted, const std::vector<IntSet>& bound) {
     auto depends = [&](const IntSet& set) {
       return set.is_bounded() && uses_any_var(set.min + set.max, [&](const Ref<Var>& v) {
@@ -447,12 +446,12 @@ class Nest {
       const bool is_point = set.is_point();
       set = {substitute(set.min, values_), substitute(set.max, values_)};
       if (is_point) set.max = set.min;
-      // One that depends on another one that does is open.
+      // A dependence on an axis that itself depends on others is not supported: the loop runs over the whole bound.
       add_axis(axes[i], depends(set) ? IntSet::everything() : set, bound[i]);
     }
   }
 
-  /// Requires a condition of the axes.
+  /// Adds a condition on the axes to the predicate.
   void require(const Expr& condition) {
     Expr asked = analyzer_.simplify(substitute(condition, values_));
     if (!analyzer_.can_prove(asked)) predicate_ = logical_and(predicate_, asked);
@@ -469,14 +468,14 @@ class Nest {
  private:
   void add_axis(const Ref<IterVar>& axis, const IntSet& wanted, const IntSet& bound) {
     IntSet set = wanted.is_bounded() ? wanted : bound;
-    // Where the bound is provably the tighter one, the loop is that long; else a condition keeps to it.
+    // If the bound is provably tighter, the loop runs over the bound; otherwise, the predicate enforces it.
     Expr min = set.min, max = set.max;
     if (min != bound.min && analyzer_.can_prove(le(min, bound.min))) min = bound.min;
     if (max != bound.max && analyzer_.can_prove(ge(max, bound.max))) max = bound.max;
-    // A loop whose length varies is no gain over a condition.
+    // A variable trip count is no better than a predicate.
     bool tighter = min != set.min || max != set.max;
     if (tighter && varies(max - min) && !varies(set.max - set.min)) std::tie(min, max) = std::pair(set.min, set.max);
-    // Where it runs from one end of the bound to the other, it keeps to it without being asked.
+    // A loop over exactly the bound needs no predicate.
     const bool begins_there = min == bound.min, ends_there = max == bound.max;
     DataType dtype = axis->var.dtype();
     min = cast(dtype, analyzer_.simplify(min));
@@ -489,7 +488,7 @@ class Nest {
       value = min + loop_var;
     }
     values_.emplace(axis->var, value);
-    // Constants stand on one side, and unit loops nowhere: 1 <= i * 8 + ax0 and i * 8 + ax0 < 25.
+    // Move constants to one side, and drop unit loops: 1 <= i * 8 + ax0 and i * 8 + ax0 < 25.
     if (begins_there && ends_there) return;
     auto [moving, constant] = split_constant(analyzer_.simplify(value));
     Expr low = le(analyzer_.simplify(bound.min - constant), moving);
@@ -504,7 +503,7 @@ class Nest {
     });
   }
 
-  /// e as a sum of what moves and a constant.
+  /// Splits e into a varying part and a constant.
   std::pair<Expr, Expr> split_constant(const Expr& e) {
     Expr constant = zero(e.dtype());
     for (const auto& [term, negative] : terms_of(e)) {
@@ -521,8 +520,8 @@ class Nest {
   Expr predicate_;
 };
 
-/// The program with the block under the loop, running over `axes`. Refused: the index; that nothing is known about
-/// which instances ran before.
+/// Builds the program with the block under the loop, where it runs over `axes`. Refuses an index out of range, and an
+/// unknown set of instances before the move.
 Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
   const Tree& tree = *move.block.tree;
   const Block& block = move.block.block();
@@ -535,27 +534,27 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
         {move.block.node(), move.loop.node()}, "it has to come after what it reads from and before what reads from it");
   }
   std::optional<arith::Box> before = instances_now(tree, move.block.at);
-  // A sum with more steps is another one.
+  // Additional steps would change the result of a reduction.
   const bool may_add = move.may_add_instances &&
                        none_of(block.iter_vars, [](const auto& axis) { return analysis::is_reduction_axis(axis); });
   const bool may_run_all = !before && may_add && is_safe_everywhere(block) && reads_values(tree, move.block.at);
   Expr condition = bool_imm(true);
   if (!before && !may_run_all) {
-    auto chosen = chosen_now(tree, move.block.at);
-    // Loops without iterations choose nothing.
-    if (!chosen || !all_of(chosen->box, [](const IntSet& s) { return s.is_bounded(); })) {
+    auto masked = masked_instances(tree, move.block.at);
+    // Loops without iterations give no bounds.
+    if (!masked || !all_of(masked->box, [](const IntSet& s) { return s.is_bounded(); })) {
       return refuse(move.codes.instances,
                     "it cannot be proved which instances of " + describe(move.block) + " run where it stands now",
                     move.block, "simplify the loops around it, or move it earlier in the schedule");
     }
-    before = std::move(chosen->box);
-    condition = std::move(chosen->condition);
+    before = std::move(masked->box);
+    condition = std::move(masked->mask);
   }
   auto analyzer = analysis::analyzer_above(tree, move.loop.at);
   analysis::assume_runs_around(analyzer, tree, move.loop.at);
   std::vector<Ref<Var>> around{move.loop.loop().loop_var};
   for (int at : tree.loops_above(move.loop.at)) around.push_back(tree.for_at(at).loop_var);
-  Nest nest(move.preserve_unit_loops, std::move(around), conditions_of(tree, move.block.at).steady, analyzer);
+  Nest nest(move.preserve_unit_loops, std::move(around), conditions_of(tree, move.block.at).invariant, analyzer);
   std::vector<IntSet> bounds;
   for (size_t i = 0; i < block.iter_vars.size(); ++i) {
     bounds.push_back(before ? (*before)[i] : IntSet::of_range(block.iter_vars[i]->dom));

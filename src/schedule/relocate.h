@@ -1,4 +1,5 @@
-// Moving a block under another loop: what compute_at and reverse_compute_at have in common.
+// Moves a block under another loop. Shared by compute_at and reverse_compute_at, which differ in how they choose the
+// axis values that the block computes there (solve_axes.h).
 #pragma once
 
 #include <functional>
@@ -9,7 +10,7 @@
 
 namespace tilewright::schedule {
 
-/// The codes of the refusals that compute_at and reverse_compute_at share.
+/// Error codes of refusals, which differ between the primitives.
 struct MoveCodes {
   const char *role, *scope, *writer, *index, *instances, *inputs, *results, *execution;
 };
@@ -17,53 +18,54 @@ struct MoveCodes {
 struct Move {
   Place block, loop;
   bool preserve_unit_loops;
-  int64_t index;    ///< index as the user gives it: -1 last, -2 first
-  int first, last;  ///< possible places among the statements of the loop, both included
+  int64_t index;    ///< the user's index: -1 for the last possible position, -2 for the first
+  int first, last;  ///< possible positions among the statements of the loop, both included
   const MoveCodes& codes;
-  /// Instances that did not run before may run now, if every one of them is harmless.
+  /// Whether instances may run that did not run before, provided that each of them is safe.
   bool may_add_instances;
 };
 
-/// The statements of a loop's body: the parts of a sequence, or the one that it is.
+/// Returns the statements of a loop's body.
 std::vector<int> statements_of(const Tree& tree, int loop);
-/// Returns which of these statements contains the position; -1 if none does.
+/// Returns the index of the statement that contains position `at`; -1 if none does.
 int statement_with(const Tree& tree, const std::vector<int>& statements, int at);
 
-/// The step that puts the block under the loop, running over `axes`. Refused: the index; that nothing is known about
-/// which instances ran before; inputs that are not complete; results that their readers would not find; loops around
-/// whose iterations would no longer be independent. `also` checks more of the new program, where the block is at
-/// `moved`, before its results are looked at.
+/// Plans the move of the block under the loop, where it runs over `axes`. Refuses an index out of range, an unknown set
+/// of instances before the move, incomplete inputs, results that readers would miss, and enclosing loops whose
+/// iterations would become dependent. `also` checks the new program, where the block is at `moved`, before the results
+/// are checked.
 Result<Plan> finish_move(const Move& move, const AxisSets& axes,
                          const std::function<Status(const Tree& after, int moved)>& also = {});
 
-/// Checks that both are in one function and scope, and that the loop is not around the block.
+/// Checks that block and loop are in one scope, and that the loop is not around the block.
 Status check_same_scope(const Move& move);
-/// The block is complete or a regular reduction.
+/// Checks that the block is complete or a regular reduction.
 Status check_block_role(const Move& move);
-/// The steps of its reduction come in the same order as before, where that matters.
+/// Checks that the steps of the block's reduction keep their order, if that matters.
 Status check_order_of_steps(const Move& move, const Tree& after, int moved);
-/// No statement outside of blocks uses what the block does, so that it may pass all of them.
-/// `also_reads`: nor one that only reads what the block reads, as where the buffer goes.
+/// Checks that no statement outside of blocks conflicts with the block, so that it can move past all of them.
+/// `also_reads`: two reads of a buffer conflict, too, because the step removes the buffer.
 Status check_bare_statements(const Place& block, const analysis::Scope& scope, const char* code,
                              bool also_reads = true);
-/// Checks also that no other block writes the block's buffers, and none before it reads them. `self`: the block in its
-/// scope.
+/// Checks also that no other block writes the block's buffers, and that no earlier one reads them. `self`: the number
+/// of the block in its scope.
 Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code,
                          bool also_reads = true);
-/// Returns the part of the block's condition that is the same for all instances, wherever the block is in the scope.
-Expr steady_condition(const Tree& tree, int block);
-/// The instances that run of a block where it stands, if any: all are within the box, and it holds no others. CODE
-/// where that is not known.
+/// Returns the part of the block's predicate that is the same for all instances and everywhere in the scope.
+Expr invariant_condition(const Tree& tree, int block);
+/// Returns the exact box of axis values for which the block runs at its current location. Refuses with `code` if that
+/// is not known.
 Result<arith::Box> known_instances(const Place& block, const char* code);
-/// Over all its loops, a block writes the same region as before, as far as its boxes say.
+/// Checks that the block writes the same elements, in all iterations of its loops, before and after a step.
 Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code);
-/// The block runs for all values of its axes.
+/// Whether the block runs for all values of its axes.
 bool runs_whole_domain(const Tree& tree, int at);
-/// Loops that are parallel, vectorized or bound to threads still have independent iterations: those around the block
-/// `at`, and around all that shares a buffer with it. Asked are the buffers of that block, so a step that changes other
-/// accesses too asks for each of the blocks.
+/// Checks that the parallel, vectorized and thread-bound loops around the block `at`, and around statements that share
+/// a buffer with it, still have independent iterations. Only buffers of this block are checked, so a step that changes
+/// several blocks calls this for each of them.
 Status recheck_execution(const Tree& tree, int at, const char* code);
-/// recheck_execution, and that thread-bound loops inside the moved block have the extents that the kernel requires.
+/// Like recheck_execution(). Also checks that thread-bound loops inside of the moved block have the extents of the
+/// kernel.
 Status recheck_moved(const Tree& tree, int at, const char* code);
 
 }  // namespace tilewright::schedule

@@ -11,7 +11,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/kept_shape.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {

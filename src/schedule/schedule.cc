@@ -194,7 +194,7 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
     }
     // A plan may record an argument that is an expression as a function.
     if (planned->recorded) TW_RETURN_IF_ERROR(with_sizes_by_name(state_, *planned->recorded));
-    if (may_take_buffers(state_, *planned)) TW_RETURN_IF_ERROR(check_owned_buffers(state_, *planned));
+    if (may_lose_owned_buffers(state_, *planned)) TW_RETURN_IF_ERROR(check_owned_buffers(state_, *planned));
     TW_RETURN_IF_ERROR(check_balanced_loops(state_, *planned));
   } catch (const Exception& e) {
     // Making a node was refused; the state is untouched.

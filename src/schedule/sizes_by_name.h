@@ -1,5 +1,5 @@
-// Functions of indices may name sizes of the program: lambda i: n - 1 - i. A trace that was read, or recorded on
-// another program, has variables of its own for them; replay finds the sizes again by their names.
+// Resolves symbolic sizes in index maps of a trace, such as n in lambda i: n - 1 - i. A trace that was parsed, or
+// recorded on another program, has its own variables for sizes; replay maps them to the program's sizes by name.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace tilewright::schedule {
 
-/// The sizes that functions of indices may name: scalar parameters of the function, and sizes of its buffers.
+/// Returns the sizes that index maps may name: scalar parameters of the function, and sizes of its buffers.
 std::vector<Ref<Var>> sizes_of(const State& state, uint32_t func);
 
-/// The instruction with sizes of the function that it works on. ScheduleError "trace/size" where it names one that the
-/// function does not have.
+/// Returns the instruction with the sizes of the function that it works on. Returns the error trace/size if the
+/// function has no size of that name.
 Result<Instruction> with_sizes_by_name(const State& state, Instruction instruction);
 
 }  // namespace tilewright::schedule

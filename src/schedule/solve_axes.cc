@@ -28,8 +28,8 @@ void collect_terms(const Expr& e, bool negative, std::vector<Term>& terms) {
   }
 }
 
-/// index = axis * scale + offset, or offset - axis * scale, where offset mentions no axis but may be spread over
-/// [0, slack] by smaller terms.
+/// index = axis * scale + offset, or offset - axis * scale, where the offset depends on no axis. Terms of other axes
+/// add a value in [0, slack].
 struct Solved {
   int axis = -1;
   int64_t scale = 1;
@@ -51,7 +51,7 @@ struct Scaled {
   bool negative;
 };
 
-/// The axes of an index that is a sum of multiples of them, and the rest. Nothing where it is not.
+/// Writes an index as a sum of scaled axes and a remaining term. Returns nothing if it has another form.
 std::optional<std::vector<Scaled>> axes_in(const Block& block, const Expr& index, Expr& rest) {
   std::vector<Scaled> scaled;
   rest = zero(index.dtype());
@@ -73,8 +73,8 @@ std::optional<std::vector<Scaled>> axes_in(const Block& block, const Expr& index
   return scaled;
 }
 
-/// Takes an index apart around the axis with the largest factor.
-std::optional<Solved> take_apart(const Block& block, const Expr& index, arith::Analyzer& analyzer) {
+/// Solves an index for the axis with the largest scale.
+std::optional<Solved> solve_index(const Block& block, const Expr& index, arith::Analyzer& analyzer) {
   Solved best;
   auto found = axes_in(block, index, best.offset);
   if (!found) return std::nullopt;
@@ -98,13 +98,13 @@ std::optional<Solved> take_apart(const Block& block, const Expr& index, arith::A
   return best;
 }
 
-/// Axes of which an index is built as a number of its digits, the most significant first.
+/// An axis that is a mixed-radix digit of an index.
 struct Digit {
   int axis;
   int64_t scale, extent;
 };
 
-/// Nothing where the index is no such number, or of one digit.
+/// Returns the digits of an index, the most significant first. Returns nothing if it has another form, or one digit.
 std::optional<std::vector<Digit>> digits_of(const Block& block, const Expr& index, Expr& offset) {
   auto axes = axes_in(block, index, offset);
   if (!axes) return std::nullopt;
@@ -124,7 +124,7 @@ std::optional<std::vector<Digit>> digits_of(const Block& block, const Expr& inde
   return digits;
 }
 
-/// The digits of numbers from `first` to `last`, down to the first digit that differs; whether any is known.
+/// Reports the digits of the numbers [first, last], down to the first digit that varies. Returns whether any is known.
 bool solve_digits(const std::vector<Digit>& digits, const Expr& first, const Expr& last, arith::Analyzer& analyzer,
                   const std::function<void(int, IntSet)>& found) {
   for (const Digit& digit : digits) {
@@ -140,38 +140,39 @@ bool solve_digits(const std::vector<Digit>& digits, const Expr& first, const Exp
   return true;
 }
 
-/// Values of an axis that depend on those of others.
+/// A set of values of an axis, whose bounds may depend on other axes.
 struct Solution {
   int axis;
   IntSet set;
 };
 
-/// An index that is a sum of axes is between `first` and `last` where one axis without a factor is in what the others
-/// leave of it: v0 + v1 where v1 is in [first - v0, last - v0], and v0 - v1 where it is in [v0 - last, v0 - first].
-/// Chosen is the last one that is added, or else the last one. Nothing where an axis is reduced, since each of its
-/// steps would run elsewhere.
+/// Solves first <= index <= last for one axis without a scale, in terms of the other axes: v0 + v1 for v1 in
+/// [first - v0, last - v0], and v0 - v1 for v1 in [v0 - last, v0 - first]. Selects the last axis with a positive sign,
+/// or else the last one. Returns nothing if an axis is a reduction axis, whose steps would be distributed over
+/// iterations.
 std::optional<Solution> solve_by_others(const Block& block, const Expr& index, const Expr& first, const Expr& last,
                                         arith::Analyzer& analyzer) {
   Expr rest;
   const auto scaled = axes_in(block, index, rest);
   if (!scaled) return std::nullopt;
-  const Scaled* chosen = nullptr;
+  const Scaled* selected = nullptr;
   for (const Scaled& each : *scaled) {
     if (!analysis::is_data_parallel(block.iter_vars[each.axis])) return std::nullopt;
     auto rank = [](const Scaled& s) { return std::pair(!s.negative, s.axis); };
-    if (each.scale == 1 && (!chosen || rank(each) > rank(*chosen))) chosen = &each;
+    if (each.scale == 1 && (!selected || rank(each) > rank(*selected))) selected = &each;
   }
-  if (!chosen) return std::nullopt;
+  if (!selected) return std::nullopt;
   for (const Scaled& other : *scaled) {
-    if (&other == chosen) continue;
-    if (other.axis == chosen->axis) return std::nullopt;
+    if (&other == selected) continue;
+    if (other.axis == selected->axis) return std::nullopt;
     const Expr term = block.iter_vars[other.axis]->var * other.scale;
     rest = other.negative ? rest - term : rest + term;
   }
-  const Expr min = chosen->negative ? rest - last : first - rest, max = chosen->negative ? rest - first : last - rest;
+  const Expr min = selected->negative ? rest - last : first - rest,
+             max = selected->negative ? rest - first : last - rest;
   IntSet set = IntSet::interval(analyzer.simplify(min), analyzer.simplify(max));
   if (analyzer.can_prove_equal(first, last)) set = IntSet::point(set.min);
-  return Solution{chosen->axis, std::move(set)};
+  return Solution{selected->axis, std::move(set)};
 }
 
 /// Whether the set holds all values of the axis.
@@ -211,8 +212,8 @@ AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const a
       auto digits = digits_of(block, index, offset);
       if (digits && solve_digits(*digits, first - offset, last - offset, analyzer, restrict_axis)) continue;
     }
-    std::optional<Solved> solved = take_apart(block, index, analyzer);
-    // A region whose length the axes say ends anywhere.
+    std::optional<Solved> solved = solve_index(block, index, analyzer);
+    // If the length of the region depends on axes, its end is unknown.
     bool varies = uses_any_var(range.extent, [&](const Ref<Var>& v) { return axis_number(block, v) >= 0; });
     if (!solved || varies) continue;
     // The region of an instance is [axis * scale + offset, ... + reach].
@@ -225,7 +226,7 @@ AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const a
     Expr min = floordiv(low + (solved->scale - 1), solved->scale), max = floordiv(high, solved->scale);
     IntSet set = IntSet::interval(analyzer.simplify(min), analyzer.simplify(max));
     if (analyzer.can_prove_equal(set.min, set.max)) set = IntSet::point(set.min);
-    // Where the other axes reach into the next value of this one, no value of it is complete.
+    // If other axes add more than one step of this axis, no single value of it covers a complete part of the box.
     if (fit == Fit::kWithin && solved->slack.defined() &&
         !analyzer.can_prove_less(solved->slack, constant(solved->slack.dtype(), solved->scale)) &&
         !holds_domain(set, block.iter_vars[solved->axis]->dom, analyzer)) {

@@ -13,18 +13,19 @@ struct PrimePower {
   int exponent;
 };
 
-/// The primes of a number, ascending; none of a number below 2. Takes time by the square root of the second largest.
+/// Returns the prime factors of a number, ascending; none for a number below 2. The time is proportional to the square
+/// root of the second largest.
 std::vector<PrimePower> factorize(int64_t n);
 
-/// The divisors of a number, at least 1, ascending.
+/// Returns the divisors of a number >= 1, ascending.
 std::vector<int64_t> divisors(int64_t n);
 
-/// n factors with product `extent` (at least 1), the last at most `max_last` (at least 1): each such list is equally
-/// likely. n is 1 only if max_last >= extent.
+/// Samples n factors with product `extent` >= 1, of which the last is at most `max_last` >= 1, uniformly from all such
+/// lists. n is 1 only if max_last >= extent.
 std::vector<int64_t> sample_tiling(Random& random, int64_t extent, int64_t n, int64_t max_last);
 
-/// n factors with product `extent`, those from `position` on with a product that `inner_factor` divides, as it divides
-/// the extent: each such list is equally likely.
+/// Samples n factors with product `extent`, of which those from `position` on have a product that is a multiple of
+/// `inner_factor`, uniformly from all such lists. `inner_factor` must divide the extent.
 std::vector<int64_t> sample_partitioned_tiling(Random& random, int64_t extent, int64_t n, size_t position,
                                                int64_t inner_factor);
 

@@ -1,5 +1,5 @@
-// How scripts write what the IR holds as (min, extent): as start and stop. Used by the parser's side (IRBuilder) and by
-// the printer, so that what one writes the other reads back.
+// Converts between the intervals of scripts, [start, stop), and those of the IR, (min, extent). IRBuilder and the
+// printer share these functions, so that printed text parses to the same program.
 #pragma once
 
 #include "ir/build.h"
@@ -8,19 +8,19 @@ namespace tilewright::script {
 
 inline bool is_zero_literal(const Expr& e) { return e.is<IntImm>() && e.as<IntImm>()->value == 0; }
 
-/// The expression in a type whose arithmetic does not overflow, int32 or int64, for bounds of loops, axes and regions.
-/// Smaller and unsigned types wrap: b - a would be 253 where b is a - 3, and tiles would end beyond the type.
+/// Converts a bound of a loop, axis or region to int32 or int64, whose index arithmetic does not overflow. Smaller and
+/// unsigned types wrap: in uint8, the extent b - a would be 253 for b = a - 3.
 Expr as_index(const Expr& e);
 
-/// The extent of [start, stop): the difference of constants, `stop` itself for a start of 0, `e` where stop is
+/// Returns the extent of [start, stop): the difference of constants, `stop` itself for a start of 0, `e` for a stop
 /// `start + e`, else `stop - start` simplified.
 Expr extent_of(const Expr& start, const Expr& stop);
 
-/// A stop for which extent_of(min, stop) is `extent` again. Both have one type.
+/// Returns a stop for which extent_of(min, stop) is `extent`. Both arguments have one type.
 Expr stop_of(const Expr& min, const Expr& extent);
 
-/// The vector index that the slice [start:stop:step] means; a start alone where it has one element. Null when the
-/// number of elements is neither constant nor a multiple of vscale. `step` may be null: 1.
+/// Returns the vector index of the slice [start:stop:step]; `start` if the slice has one element. Null if the number of
+/// elements is neither constant nor a multiple of vscale. `step`: null for 1.
 Expr ramp_of_slice(const Expr& start, const Expr& stop, const Expr& step);
 
 }  // namespace tilewright::script

@@ -14,14 +14,14 @@ enum class Spelling {
   kGeneric,     ///< T.call_intrin("float32", "tir.exp", x)
 };
 
-/// Where T.NAME takes the type of its result: kPlain, kDtypeFirst or kDtypeLast; kGeneric for names that are no
-/// function of T.
+/// Returns the position of the result type among the arguments of T.NAME: kPlain, kDtypeFirst or kDtypeLast; kGeneric
+/// if T has no function of that name.
 Spelling dtype_place(Intrinsic intrinsic);
 
-/// The type of T.NAME(args) for an intrinsic whose place is kPlain; void when the arguments do not fit.
+/// Returns the type of T.NAME(args) for an intrinsic of position kPlain; void if the arguments do not fit.
 DataType plain_call_type(Intrinsic intrinsic, const std::vector<NodeRef>& args);
 
-/// How this call has to be written to be read back as it is.
+/// Returns the spelling of a call that parses to the same call.
 Spelling spelling_of(Intrinsic intrinsic, const Call& call);
 
 }  // namespace tilewright::script

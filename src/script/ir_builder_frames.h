@@ -1,4 +1,4 @@
-// The frames that others look into. The rest is private to the file that makes them.
+// The frames of IRBuilder that several files access. Other frames are private to the files that create them.
 #pragma once
 
 #include "ir/buffer_domain.h"
@@ -9,7 +9,7 @@ namespace tilewright::script {
 struct ModuleFrame final : Frame {
   ModuleFrame() : Frame(FrameKind::kModule) {}
   Ref<Module> result{make<Module>({})};
-  std::vector<std::pair<std::string, Type>> declared;  ///< name and result; perhaps not yet defined
+  std::vector<std::pair<std::string, Type>> declared;  ///< name and result type of functions, defined or not
   bool has_attrs = false;
   void check_place(IRBuilder& builder) override;
   void finish(IRBuilder& builder) override;
@@ -27,7 +27,7 @@ struct PrimFuncFrame final : Frame {
   std::vector<Def<Buffer>> root_alloc_buffers;
   std::vector<Ref<Axis>> axes;
   Annotations root_annotations;  ///< declarations about buffers, outside of all blocks
-  Ref<Block> without_axes;  ///< the last block directly inside that has none, with the regions that the script says
+  Ref<Block> without_axes;  ///< the last block without axes directly inside, with the regions that the script declares
   void check_place(IRBuilder& builder) override;
   void finish(IRBuilder& builder) override;
   bool is_param(const Ref<Var>& v) const;
@@ -76,7 +76,7 @@ struct ForFrame final : Frame {
   void finish(IRBuilder& builder) override;
 };
 
-/// Swallows what is made inside: the parser goes on with the body of something that failed.
+/// Discards the statements built inside: the parser continues with the body of a construct that failed.
 struct DiscardFrame final : Frame {
   DiscardFrame() : Frame(FrameKind::kDiscard) {}
   void finish(IRBuilder&) override {}
@@ -84,7 +84,7 @@ struct DiscardFrame final : Frame {
 
 [[noreturn]] void refuse(const char* code, std::string message, std::string hint = {});
 
-/// The innermost frame as an F; throws when it is another one ("`caller` belongs directly inside ...").
+/// Returns the innermost frame as an F; throws if it is another one ("`caller` belongs directly inside ...").
 template <class F>
 F& expect_inside(std::string_view caller, FrameKind kind) {
   IRBuilder& builder = IRBuilder::require(caller);
@@ -99,8 +99,8 @@ F& expect_inside(std::string_view caller, FrameKind kind) {
   return *frame;
 }
 
-/// The body of a function with its implicit root block, where it needs one.
-/// `as_said`: a block that may be the root, with no more regions than the script says.
+/// Returns the body of a function, with an implicit root block if it needs one. `as_said`: a block that may be the
+/// root, with only the regions that the script declares.
 Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers, const Annotations& annotations,
                    const Ref<Block>& as_said);
 

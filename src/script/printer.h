@@ -1,13 +1,13 @@
-// IR as TVMScript text: Python that the parser turns back into the same program.
+// Prints IR as TVMScript, the Python dialect that the parser reads. Parsing the text gives the same program.
 //
 //   std::string text = script::print(func);
 //   std::string text = script::print(module, {.syntax_sugar = false});
 //   Diagnostic shown = script::located(diagnostic, module);     // its message shows the program, underlined
 //
-// The printer is total: every node prints alone, and so does every ill-formed program (a variable without definition
-// is declared, a missing operand shows as None). Its time is linear in the size of the program, and any depth that
-// make() allows is safe. Operators print infix only where the parser would build the same node again; where it would
-// fold or promote, the constructor prints (`T.Add(1, 2)`).
+// Every node can be printed alone, and so can ill-formed programs: an undefined variable is declared, and a missing
+// operand prints as None. The time is linear in the size of the program, and deep programs
+// do not overflow the stack. Operators print infix only where the parser would build the same node again; where it
+// would fold or promote, the constructor prints (`T.Add(1, 2)`).
 #pragma once
 
 #include <optional>
@@ -54,16 +54,16 @@ struct PrintOptions {
              &PrintOptions::path_to_annotate, &PrintOptions::obj_to_underline, &PrintOptions::obj_to_annotate>;
 };
 
-/// The first option that makes no sense ("print/prefix", "print/dtype", "print/indent"), if any.
+/// Returns the error for the first invalid option (print/prefix, print/dtype, print/indent), if any.
 std::optional<Diagnostic> find_invalid(const PrintOptions& options);
 
-/// Options that make no sense fall back to their defaults; the binding refuses them beforehand.
+/// Prints the node. Invalid options fall back to their defaults; the binding refuses them beforehand.
 std::string print(const NodeRef& node, const PrintOptions& options = {});
 
-/// The diagnostic with the part of `program` that it is about, underlined, in its message, and with the place where the
-/// user wrote that. For boundaries, where it becomes an Exception.
+/// Adds to the diagnostic's message an excerpt of `program` with the offending nodes underlined, and the source
+/// location of these nodes. Called at boundaries, where the diagnostic becomes an Exception.
 Diagnostic located(Diagnostic diagnostic, const NodeRef& program);
-/// As located(), unless the user's own source line can be shown; scripts that are parsed from a string have none.
+/// Like located(), but does nothing if the user's own source line can be shown. Scripts parsed from strings have none.
 Diagnostic with_excerpt(Diagnostic diagnostic, const NodeRef& program);
 
 /// The lines in which two programs differ, with some context: "- " only on the left, "+ " only on the right. Empty

@@ -1,4 +1,4 @@
-// Names for variables: valid Python identifiers, unique among those in scope.
+// Allocates names for variables: valid Python identifiers that are unique among those in scope.
 #pragma once
 
 #include <string>
@@ -7,19 +7,19 @@
 
 namespace tilewright::script {
 
-/// `hint` made a Python identifier: other characters become `_`; `fallback` where nothing is left.
+/// Converts `hint` to a Python identifier, with `_` for other characters. Returns `fallback` if nothing is left.
 std::string to_identifier(std::string_view hint, std::string_view fallback);
-/// Whether the text is an identifier and no keyword of Python.
+/// Whether the text is a Python identifier, and not a keyword.
 bool is_identifier(std::string_view text);
 
 class NameTable {
  public:
-  /// Takes `hint`, or the first of hint_1, hint_2, ... that is not in scope.
+  /// Allocates `hint`, or the first of hint_1, hint_2, ... that is not in scope.
   const std::string& take(std::string_view hint, std::string_view fallback);
-  /// Takes a name that no scope, open or closed, has used: it is declared in front of them.
+  /// Allocates a name that no scope, open or closed, has used, for a declaration in front of all scopes.
   const std::string& take_unused(std::string_view hint, std::string_view fallback);
   void release(const std::string& name);
-  /// A new function: names that only closed scopes used count as unused again.
+  /// Starts a new function, in which names that only closed scopes used count as unused.
   void forget_released() {
     std::erase_if(uses_, [](const auto& entry) { return entry.second.in_scope == 0; });
   }
@@ -28,7 +28,7 @@ class NameTable {
   struct Use {
     int in_scope = 0;
     int next = 1;         ///< suffixes below are in scope
-    int next_unused = 1;  ///< suffixes below were taken some time
+    int next_unused = 1;  ///< suffixes below have been in scope
     Use* base = nullptr;
     int suffix = 0;
   };

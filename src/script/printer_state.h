@@ -1,5 +1,5 @@
-// The printer's working state. Text is written straight into one string; what is found to be missing later (the
-// declaration of a free variable) is kept as an insertion and moved to its place at the end.
+// The printer. Text is appended to one string. Text that belongs to an earlier position, such as the declaration of a
+// free variable, is recorded as an insertion and moved there at the end (printer_text.h).
 #pragma once
 
 #include <optional>
@@ -50,8 +50,8 @@ class Printer {
     }
   }
 
-  // ---- marks: which printed ranges the reader asked about
-  /// Notes the range that is printed while it lives, if `node` is asked for.
+  // ---- marks: ranges of the text to underline or annotate
+  /// Records the range of text printed during its lifetime, if `node` is to be marked.
   class Marking {
    public:
     Marking(Printer& printer, const NodeRef& node) : printer_(printer) {
@@ -107,7 +107,7 @@ class Printer {
   };
   void push_frame();
   void pop_frame();
-  /// Declarations for the innermost scope go in front of what is printed from here on.
+  /// Sets the position for declarations of the innermost scope: before the text that is printed from here on.
   void mark_body() { frames_.back() = {out_.size(), indent_, std::move(frames_.back().undo)}; }
   void define(const NodeRef& node, std::string text, std::string name, int frame);
   const std::string& define_var(const Ref<Var>& var);

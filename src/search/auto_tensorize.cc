@@ -49,7 +49,8 @@ bool drives(const Ref<Var>& loop, const Expr& value, arith::Analyzer& analyzer) 
   return uses_var(value, loop) && !uses_var(analyzer.simplify(value - Expr(loop)), loop);
 }
 
-/// Walks what a block computes beside what a description says, and collects which buffers stand for which.
+/// Matches the expressions of a block with those of a description, and maps the buffers of one to the buffers of the
+/// other.
 class Alike {
  public:
   explicit Alike(arith::Analyzer& analyzer) : analyzer_(analyzer) {}
@@ -57,13 +58,13 @@ class Alike {
   bool match(const NodeRef& a, const NodeRef& d) {
     if (!a.defined() || !d.defined() || a.kind() != d.kind()) return false;
     if (const auto* store = a.as<BufferStore>()) {
-      const auto* said = d.as<BufferStore>();
-      return match_access(store->buffer, store->indices, said->buffer, said->indices) &&
-             match(store->value, said->value);
+      const auto* desc = d.as<BufferStore>();
+      return match_access(store->buffer, store->indices, desc->buffer, desc->indices) &&
+             match(store->value, desc->value);
     }
     if (const auto* load = a.as<BufferLoad>()) {
-      const auto* said = d.as<BufferLoad>();
-      return match_access(load->buffer, load->indices, said->buffer, said->indices);
+      const auto* desc = d.as<BufferLoad>();
+      return match_access(load->buffer, load->indices, desc->buffer, desc->indices);
     }
     if (const auto* conversion = a.as<Cast>()) {
       return conversion->dtype == d.as<Cast>()->dtype && match(conversion->value, d.as<Cast>()->value);
@@ -83,26 +84,26 @@ class Alike {
   }
 
   struct Found {
-    std::unordered_map<NodeRef, Ref<Buffer>> buffers;     ///< buffers of the block, to those of the description
-    std::unordered_map<NodeRef, std::vector<Expr>> mine;  ///< indices of the block's buffers
-    std::unordered_map<NodeRef, std::vector<Expr>> said;  ///< indices in the description
+    std::unordered_map<NodeRef, Ref<Buffer>> buffers;  ///< buffers of the block, to those of the description
+    std::unordered_map<NodeRef, std::vector<Expr>> block_indices;  ///< indices of the block's buffers
+    std::unordered_map<NodeRef, std::vector<Expr>> desc_indices;   ///< indices of the description's buffers
   };
   const Found& found() const { return found_; }
 
  private:
   bool match_access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Ref<Buffer>& of_desc,
-                    const std::vector<Expr>& said) {
+                    const std::vector<Expr>& desc_indices) {
     if (buffer->dtype != of_desc->dtype) return false;
     auto* known = find_value(found_.buffers, buffer);
     if (!known) {
-      if (found_.said.contains(of_desc)) return false;
+      if (found_.desc_indices.contains(of_desc)) return false;
       found_.buffers[buffer] = of_desc;
-      found_.mine[buffer] = simplified(indices);
-      found_.said[of_desc] = simplified(said);
+      found_.block_indices[buffer] = simplified(indices);
+      found_.desc_indices[of_desc] = simplified(desc_indices);
       return true;
     }
     if (*known != of_desc) return false;
-    return std::ranges::equal(found_.mine[buffer], indices,
+    return std::ranges::equal(found_.block_indices[buffer], indices,
                               [&](const Expr& x, const Expr& y) { return analyzer_.can_prove_equal(x, y); });
   }
   std::vector<Expr> simplified(std::vector<Expr> indices) {
@@ -141,7 +142,7 @@ struct Joined {
 std::optional<Joined> join(const Block& block, const Block& desc, const Alike::Found& found) {
   std::vector<std::set<const NodeBase*>> targets;
   for (const Ref<IterVar>& axis : desc.iter_vars) {
-    targets.push_back(moves_in(axis, found.said));
+    targets.push_back(moves_in(axis, found.desc_indices));
     if (std::ranges::count(targets, targets.back()) > 1) return std::nullopt;
   }
   Joined joined;
@@ -151,7 +152,7 @@ std::optional<Joined> join(const Block& block, const Block& desc, const Alike::F
       joined.batches.push_back(axis);  // there is nothing to sum up over
       continue;
     }
-    std::set<const NodeBase*> mine = moves_in(axis, found.mine), theirs;
+    std::set<const NodeBase*> mine = moves_in(axis, found.block_indices), theirs;
     for (const auto& [buffer, of_desc] : found.buffers) {
       if (mine.contains(buffer.get())) theirs.insert(of_desc.get());
     }
@@ -159,7 +160,7 @@ std::optional<Joined> join(const Block& block, const Block& desc, const Alike::F
     auto at = static_cast<size_t>(target - targets.begin());
     if (target != targets.end() && desc.iter_vars[at]->iter_type == axis->iter_type) {
       joined.parts[at].push_back(axis);
-    } else if (mine.size() == found.mine.size() && analysis::is_data_parallel(axis)) {
+    } else if (mine.size() == found.block_indices.size() && analysis::is_data_parallel(axis)) {
       joined.batches.push_back(axis);
     } else {
       return std::nullopt;
@@ -177,7 +178,7 @@ Result<std::optional<LoopMapping>> loop_mapping(Schedule& schedule, BlockRV rv, 
                                                 bool allow_padding) {
   std::optional<Description> description = Description::of(desc);
   if (!description) return std::optional<LoopMapping>();
-  const Block& said = *description->realize->block;
+  const Block& desc_block = *description->realize->block;
   TW_TRY(rvs, schedule.apply(GetLoops{rv}));
   TW_TRY(place, schedule.state().find(rv));
   const BlockRealize* realize = place.tree->realize_at(place.at);
@@ -192,8 +193,9 @@ Result<std::optional<LoopMapping>> loop_mapping(Schedule& schedule, BlockRV rv, 
   for (const Ref<For>& loop : reversed(description->loops)) {
     auto size = const_int(loop->extent);
     std::optional<IterType> type;
-    for (size_t i = 0; i < said.iter_vars.size() && !type; ++i) {
-      if (drives(loop->loop_var, description->realize->iter_values[i], analyzer)) type = said.iter_vars[i]->iter_type;
+    for (size_t i = 0; i < desc_block.iter_vars.size() && !type; ++i) {
+      if (drives(loop->loop_var, description->realize->iter_values[i], analyzer))
+        type = desc_block.iter_vars[i]->iter_type;
     }
     while (left > 0 && axes[left - 1]->iter_type != type) --left;
     if (!type || !size || left == 0) return std::optional<LoopMapping>();
@@ -228,8 +230,8 @@ Result<std::optional<LoopRV>> tile_with_tensor_intrin(Schedule& schedule, BlockR
   if (!mapping) return std::optional<LoopRV>();
   std::vector<LoopRV> inner;
   std::vector<NodeRef> inner_vars;
-  for (const auto& [loop, said] : mapping->loops) {
-    int64_t size = *const_int(said->extent);
+  for (const auto& [loop, desc_loop] : mapping->loops) {
+    int64_t size = *const_int(desc_loop->extent);
     // The outer factor is left open, so that the step fits loops of other lengths when decisions before it change.
     TW_TRY(parts, schedule.apply(Split{.loop = loop, .factors = {{None{}, size}}}));
     inner.push_back(parts[1]);
@@ -273,13 +275,13 @@ std::optional<LayoutMapping> layout_mapping(const Place& place, const PrimFunc& 
   std::optional<Description> description = Description::of(desc);
   if (!description) return std::nullopt;
   const Block& block = place.block();
-  const Block& said = *description->realize->block;
+  const Block& desc_block = *description->realize->block;
   arith::Analyzer analyzer;
   bind_axes(analyzer, block.iter_vars);
-  bind_axes(analyzer, said.iter_vars);
+  bind_axes(analyzer, desc_block.iter_vars);
   Alike alike(analyzer);
-  if (!alike.match(block.body, said.body)) return std::nullopt;
-  std::optional<Joined> joined = join(block, said, alike.found());
+  if (!alike.match(block.body, desc_block.body)) return std::nullopt;
+  std::optional<Joined> joined = join(block, desc_block, alike.found());
   if (!joined) return std::nullopt;
   VarMap renamed;
   IndexMap map;
@@ -299,9 +301,9 @@ std::optional<LayoutMapping> layout_mapping(const Place& place, const PrimFunc& 
   result.map = make(std::move(map));
   result.num_batches = joined->batches.size();
   result.buffers = alike.found().buffers;
-  result.indices = alike.found().said;
+  result.indices = alike.found().desc_indices;
   result.block_axes = block.iter_vars;
-  result.desc_axes = said.iter_vars;
+  result.desc_axes = desc_block.iter_vars;
   return result;
 }
 

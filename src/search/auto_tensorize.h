@@ -14,27 +14,28 @@ namespace tilewright::search {
 struct LoopMapping {
   struct Pair {
     schedule::LoopRV loop;
-    Ref<For> said;  ///< the description's
+    Ref<For> desc_loop;  ///< the corresponding loop of the description
   };
   std::vector<Pair> loops;
-  std::vector<int64_t> paddings;  ///< by axis of the block, what its extent has to become a multiple of; empty: nothing
+  std::vector<int64_t> paddings;  ///< per axis of the block: pad its extent to a multiple of this; empty: no padding
 };
 
-/// Matches axes from the last to the first: an axis of the description takes the last remaining axis of the block of
-/// the same kind, and its loop. The loop's extent has to be a multiple unless padding is allowed. Nothing if an axis
-/// has no match.
+/// Matches axes from the last to the first: each axis of the description is mapped to the last unmatched axis of the
+/// block with the same kind, and to its loop. The loop's extent has to be a multiple of the description's unless
+/// padding is allowed. Returns nothing if an axis has no match.
 Result<std::optional<LoopMapping>> loop_mapping(schedule::Schedule& schedule, schedule::BlockRV block,
                                                 const PrimFunc& desc, bool allow_padding);
 
-/// Splits and reorders the loops around the block so that the innermost ones are those of the intrinsic, the first of
-/// which it gives; pads the block where that is allowed and needed. None where the block does not fit.
+/// Splits and reorders the loops around the block so that the innermost ones are those of the intrinsic, and returns
+/// the outermost of these. Pads the block if that is allowed and needed. Returns nothing if the block does not match.
 Result<std::optional<schedule::LoopRV>> tile_with_tensor_intrin(schedule::Schedule& schedule, schedule::BlockRV block,
                                                                 const std::string& intrin_name, bool allow_padding);
-/// Tiles, and makes these loops a block that is annotated with the intrinsic that is to compute it.
+/// Like tile_with_tensor_intrin(), and then blockizes the inner loops and annotates the new block with the intrinsic,
+/// for RewriteTensorize.
 Result<std::optional<schedule::BlockRV>> tile_for_intrin(schedule::Schedule& schedule, schedule::BlockRV block,
                                                          const std::string& intrin_name, bool allow_padding);
 
-/// The body of the block is that of the description, but for buffers and their indices.
+/// Whether the body of the block is that of the description, except for buffers and their indices.
 bool computes_as(const schedule::Place& block, const PrimFunc& desc);
 
 /// For each axis of a description, the axes of the block that are joined for it.

@@ -1,4 +1,4 @@
-// Work on the items of a batch on several threads.
+// Parallel for over the items of a batch.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Giving the iterations of a block to the blocks and threads of a GPU.
+// Binds the spatial loops of a block to the blocks and threads of a GPU.
 #pragma once
 
 #include <functional>
@@ -7,15 +7,15 @@
 
 namespace tilewright::search {
 
-/// The number of threads of a team for a loop of at most that extent: a constant or a sampled value.
+/// Chooses the number of threads per block for a loop of at most that extent: a constant or a sampled value.
 using ThreadFactor = std::function<Result<schedule::Factor>(schedule::Schedule&, int64_t max_extent)>;
 
 /// Samples one of the sizes that are at most `max_extent`; `max_extent` itself if there are none.
 Result<schedule::Factor> sample_thread_extent(schedule::Schedule& schedule, const std::vector<int64_t>& sizes,
                                               int64_t max_extent);
 
-/// Binds one spatial loop to blockIdx.x and threadIdx.x. The loops that it became, outermost first: blocks, threads,
-/// and, where there are more iterations than threads, what each of them does.
+/// Binds one spatial loop to blockIdx.x and threadIdx.x. Returns the resulting loops, outermost first: over blocks,
+/// over threads, and, if there are more iterations than threads, over the iterations of each thread.
 Result<std::vector<schedule::LoopRV>> bind_spatial_loop(schedule::Schedule& schedule, schedule::LoopRV loop,
                                                         int64_t max_threadblocks, int64_t max_threads_per_block,
                                                         const ThreadFactor& factor);

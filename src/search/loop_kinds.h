@@ -18,7 +18,7 @@ enum class LoopUse {
 
 /// Classifies a loop by the blocks directly below it.
 LoopUse loop_use(const analysis::Tree& tree, int loop);
-/// Nobody has said yet who runs its iterations or how.
+/// Whether the loop is serial, without annotation and thread binding.
 bool is_plain(const For& loop);
 /// Whether the body of the loop is one statement.
 bool has_single_body(const For& loop);

@@ -13,12 +13,13 @@ namespace tilewright::search {
 std::vector<std::optional<int64_t>> memory_steps(const Buffer& buffer, const std::vector<Expr>& indices,
                                                  const std::vector<Ref<For>>& loops);
 
-/// Whether the loops, outermost first, go through one piece of memory, each element once, in order.
+/// Whether the loops, outermost first, traverse a contiguous range of memory, each element once, in order.
 bool is_contiguous(const Buffer& buffer, const std::vector<Expr>& indices, const std::vector<Ref<For>>& loops);
 
-/// The annotation's list of integers; empty where it is none.
+/// Returns the annotation's list of integers; empty if it is not such a list.
 std::vector<int64_t> integer_list(const NodeRef& annotation);
-/// The statements that a software pipeline takes apart: those of the body, below blocks around all of them.
+/// Returns the statements that a software pipeline distributes to stages: those of the loop's body, inside of blocks
+/// around all of them.
 std::vector<Stmt> pipeline_steps(Stmt body);
 
 }  // namespace tilewright::search

@@ -1,4 +1,4 @@
-// When two programs count as the same in a search.
+// Equality of programs in a search: which programs share records and measurements.
 #pragma once
 
 #include "ir/stmt.h"
@@ -10,7 +10,7 @@ namespace tilewright::search {
 /// "structural", "ignore-ndarray", "anchor-block". ArgumentError "search/equality" for other names.
 Result<ModuleEquality> parse_module_equality(std::string_view name);
 
-/// Programs that count as the same have the same hash.
+/// Returns a hash that is the same for equal programs.
 Hash128 module_hash(const Ref<Module>& module, ModuleEquality equality);
 bool modules_equal(const Ref<Module>& a, const Ref<Module>& b, ModuleEquality equality);
 
@@ -18,8 +18,8 @@ bool modules_equal(const Ref<Module>& a, const Ref<Module>& b, ModuleEquality eq
 /// attributes of functions.
 Hash128 operator_hash(const Ref<Module>& module);
 
-/// The block that most of the work is in: the only one with an init; of several, that whose loops do the most
-/// operations on numbers; null where none has one.
+/// Returns the anchor block: the block with an init, or of several the one with the most arithmetic operations in its
+/// loops. Null if no block has an init.
 Ref<Block> find_anchor_block(const Ref<Module>& module);
 
 }  // namespace tilewright::search

@@ -1,4 +1,4 @@
-// The name that was meant by one that there is not: "znver5" for "zen5".
+// Suggests a known name for an unknown one, for hints of error messages: "znver5" for "zen5".
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace tilewright {
 
-/// The name of `known` with most letters in the same order, of equal ones the last, whatever their case; empty where
-/// none shares 60 % of the letters of both.
+/// Returns the known name with the longest common subsequence of letters, ignoring case; the last of equally good ones.
+/// Empty if no name shares 60 % of the letters of both.
 std::string closest_name(std::string_view wanted, const std::vector<std::string>& known);
 
 }  // namespace tilewright

@@ -1,4 +1,5 @@
-// A vector that stores its first elements inline: for short lists that are created and destroyed often.
+// A vector with inline storage for its first elements, as llvm::SmallVector, but with a move that never throws. For
+// short lists that are created and destroyed often.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 
 namespace tilewright {
 
-/// Up to N elements take no memory of their own. References to elements last until the next insertion, or move.
+/// Up to N elements need no heap allocation. Insertions and moves invalidate references.
 template <class T, size_t N>
 class InlineVector {
   static_assert(std::is_nothrow_move_constructible_v<T>);
@@ -53,13 +54,13 @@ class InlineVector {
   void reserve(size_t count) {
     if (count > capacity_) grow(count);
   }
-  /// The item may be one of the vector itself.
+  /// The item may be an element of the vector.
   void push_back(T item) {
     if (size_ == capacity_) grow(2 * capacity_);
     new (items_ + size_) T(std::move(item));
     ++size_;
   }
-  /// A range that is not of the vector itself.
+  /// The range must not be part of the vector.
   template <class It>
   void append(It first, It last) {
     reserve(size_ + static_cast<size_t>(std::distance(first, last)));
@@ -75,7 +76,7 @@ class InlineVector {
 
  private:
   T* in_place() { return reinterpret_cast<T*>(place_); }
-  /// Frees the items. Afterwards the object is as if new, but for its fields.
+  /// Destroys the elements and frees their memory. Does not reset the fields.
   void release() {
     std::destroy(begin(), end());
     if (items_ != in_place()) std::allocator<T>().deallocate(items_, capacity_);

@@ -1,4 +1,4 @@
-// Long work asks between its steps whether it is still wanted.
+// Cooperative cancellation: long work polls interrupted() between its steps.
 //
 //   InterruptionScope scope([] { return user_pressed_ctrl_c(); });   // around the work, on its thread
 //   if (interrupted()) return interruption_error();                  // within it

@@ -6,7 +6,7 @@
 
 namespace tilewright {
 
-inline constexpr int kMostJsonNesting = 500;  ///< lists and objects in each other; what is written here nests far less
+inline constexpr int kMostJsonNesting = 500;  ///< maximum depth of nested lists and objects; Tilewright writes far less
 
 /// Whether lists and objects of the text are nested deeper than kMostJsonNesting. The text need not be JSON.
 bool nests_too_deep(std::string_view text);

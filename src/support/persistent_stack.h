@@ -1,7 +1,8 @@
-// A stack that is copied in O(1): copies share what they have in common. Any element is reached in O(log n).
+// An immutable linked stack with O(1) copies, which share their common prefix, and O(log n) access to any element.
+// Traces and handle tables of schedules use it.
 //
-// After Myers, "An applicative random-access stack" (1983): besides its predecessor each cell knows one cell further
-// down, chosen so that the distances form a skew-binary number.
+// The data structure is that of Myers, "An applicative random-access stack" (1983): besides its parent, each cell has a
+// jump pointer to a cell further down, chosen so that the distances form a skew-binary number.
 #pragma once
 
 #include <atomic>
@@ -46,7 +47,7 @@ class PersistentStack {
     retain(result.top_);
     return result;
   }
-  /// All elements, first pushed first. Valid while a stack that holds them lives.
+  /// Returns pointers to all elements, the first pushed first. Valid while a stack that contains them exists.
   std::vector<const T*> items() const {
     std::vector<const T*> result(size());
     for (const Cell* c = top_; c; c = c->parent) result[c->size - 1] = &c->value;

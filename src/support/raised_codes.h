@@ -1,13 +1,13 @@
-// Which codes of diagnostics really came to be: tools/check_codes.py compares them with those in the source after a run
-// of all tests.
+// Records which diagnostic codes a test run has raised. tools/check_codes.py compares them with the codes in the
+// source.
 #pragma once
 
 #include <string_view>
 
 namespace tilewright {
 
-/// Where the environment variable TILEWRIGHT_RAISED_CODES names a folder, adds the code to this process's file there,
-/// once; otherwise does nothing.
+/// Appends the code, once, to this process's file in the folder that the environment variable TILEWRIGHT_RAISED_CODES
+/// names. Does nothing without that variable.
 void note_raised(std::string_view code);
 
 }  // namespace tilewright

@@ -1,5 +1,5 @@
 // Algorithms over whole containers, as in LLVM's STLExtras.h: any_of(loops, is_parallel), is_contained(axes, axis).
-// What does not stand here is in std::ranges.
+// Other algorithms are those of std::ranges.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool none_of(Range&& range, Predicate predicate) {
   return std::none_of(std::begin(range), std::end(range), std::move(predicate));
 }
 
-/// The first item for which the predicate holds; the end of the range without one.
+/// Returns an iterator to the first item for which the predicate holds; the end of the range if there is none.
 template <class Range, class Predicate>
 auto find_if(Range&& range, Predicate predicate) {
   return std::find_if(std::begin(range), std::end(range), std::move(predicate));
@@ -47,13 +47,13 @@ void erase_at(Container& container, size_t position) {
   container.erase(container.begin() + static_cast<std::ptrdiff_t>(position));
 }
 
-/// Puts an item in front of the one at a position.
+/// Inserts an item before the one at a position.
 template <class Container, class T>
 void insert_at(Container& container, size_t position, T&& item) {
   container.insert(container.begin() + static_cast<std::ptrdiff_t>(position), std::forward<T>(item));
 }
 
-/// See reversed.
+/// The result of reversed().
 template <class Range>
 class ReversedRange {
  public:
@@ -65,27 +65,27 @@ class ReversedRange {
   Range& range_;
 };
 
-/// The items from last to first: for (const Ref<For>& loop : reversed(loops)). The container has to outlive the loop.
+/// Iterates from last to first: for (const Ref<For>& loop : reversed(loops)). The container must outlive the loop.
 template <class Range>
 ReversedRange<Range> reversed(Range& range) {
   return ReversedRange<Range>(range);
 }
 
-/// What a map holds for the key; nullptr without the key.
+/// Returns a pointer to the value of the key in a map; nullptr if the map has no such key.
 template <class Map, class Key>
 auto* find_value(Map& map, const Key& key) {
   auto found = map.find(key);
   return found == map.end() ? nullptr : &found->second;
 }
 
-/// A copy of what a map holds for the key; the fallback without the key.
+/// Returns a copy of the value of the key in a map; the fallback if the map has no such key.
 template <class Map, class Key, class T>
 typename Map::mapped_type find_value_or(const Map& map, const Key& key, const T& fallback) {
   auto found = map.find(key);
   return found == map.end() ? typename Map::mapped_type(fallback) : found->second;
 }
 
-/// See indices_of.
+/// The result of indices_of().
 template <class Range>
 class IndexRange {
  public:
@@ -105,8 +105,8 @@ class IndexRange {
   const Range& range_;
 };
 
-/// The positions of the items: for (size_t i : indices_of(loops)). The size is read before each step, so the container
-/// may grow meanwhile; it has to outlive the loop.
+/// Iterates over positions: for (size_t i : indices_of(loops)). The size is read before each step, so the container may
+/// grow meanwhile. It must outlive the loop.
 template <class Range>
 IndexRange<Range> indices_of(const Range& range) {
   return IndexRange<Range>(range);

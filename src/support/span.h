@@ -1,4 +1,4 @@
-// Where in the user's text something comes from. Spans are interned; a node keeps only the 32-bit number.
+// Source locations of IR nodes. Spans are interned; a node stores only the 32-bit id.
 //
 // A span may have a parent: code that a macro expanded points at the macro's body, and its parent at the call.
 #pragma once
@@ -18,10 +18,10 @@ struct Span {
 };
 
 SpanId intern_span(const Span& span);
-/// The file as a number, to intern many spans of it quickly.
+/// Interns a file name, to intern many spans of the file quickly.
 uint32_t intern_file(const std::string& file);
 SpanId intern_span(uint32_t file, int line, int column, int end_line, int end_column, SpanId parent);
-/// By value: the table may grow while the caller reads.
+/// Returns a copy, since other threads may grow the table.
 Span span_of(SpanId id);
 
 /// Text of a source file for messages; scripts given as text register themselves under a made-up file name.
@@ -30,7 +30,7 @@ void register_source(const std::string& file, const std::string& text);
 /// " --> file:line:column", the line and carets, one paragraph per level of the parent chain.
 std::string render_span(SpanId id);
 
-/// The span that nodes made by this thread get.
+/// Returns the span that new nodes of this thread get.
 SpanId current_span();
 
 class SpanScope {

@@ -1,4 +1,5 @@
-// Facts about processors by LLVM's name, and the name of the processor in this machine.
+// A table of processors by LLVM's names (cpus.def): their features and cache sizes. Also finds the name of the host's
+// processor.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,20 @@ struct CpuModel {
   int64_t l1_bytes, l2_bytes, l3_bytes;
 };
 
-/// All of them, in the order of cpus.def.
+/// Returns all rows, in the order of cpus.def.
 const std::vector<CpuModel>& cpu_models();
 const CpuModel* find_cpu_model(std::string_view name);
 
-/// The name for a processor with this vendor, family, model and features: that of its model, or of the highest level of
-/// x86-64 (x86-64-v2, ...) that it has, or "generic" of Arm.
+/// Returns LLVM's name for a processor with this vendor, family, model and features: that of its model, else the
+/// highest level of x86-64 that it supports (x86-64-v2, ...), or "generic" for Arm.
 std::string cpu_name(const tw_host_cpu& cpu, const tw_cpu_features& features);
 
-/// Adds a feature and all it builds on; removes one and all that build on it. False: no such feature.
+/// Adds a feature with all features that it implies, or removes a feature with all that imply it. Returns false if
+/// there is no such feature.
 bool enable_feature(tw_cpu_features& set, std::string_view name);
 bool disable_feature(tw_cpu_features& set, std::string_view name);
 
-/// Removes what builds on something that is not there, as hypervisors with masks of their own produce it.
+/// Removes features whose implied features are missing. Hypervisors that mask CPUID bits report such sets.
 void drop_unsupported_features(tw_cpu_features& set);
 
 bool operator==(const tw_cpu_features& a, const tw_cpu_features& b);

@@ -1,4 +1,4 @@
-// The numbers that estimates of schedules assume of a processor: the rows of machine_model.def.
+// Parameters of a processor that cost estimates of schedules assume: the rows of machine_model.def.
 #pragma once
 
 namespace tilewright {

@@ -1,6 +1,6 @@
-// Scopes of memory: who sees one copy of a buffer, and where it is kept. The one table is memory_scopes.def.
+// Memory scopes: which threads share a copy of a buffer, and where it is stored. The table is memory_scopes.def.
 //
-//   memory_scope(buffer->scope()).is_shared_by(axis)   // do all iterations of a loop bound to the axis see one copy?
+//   memory_scope(buffer->scope()).is_shared_by(axis)   // do all iterations of a loop bound to the axis share a copy?
 #pragma once
 
 #include <span>
@@ -19,23 +19,23 @@ struct MemoryScope {
   Storage on_cpu;
   std::string_view tags;  ///< ".dyn .vtcm"
 
-  /// The iterations of a loop bound to the axis see one copy; else each has its own. Along threadIdx.x, that can hold
-  /// for groups of `lanes` threads only.
+  /// Whether the iterations of a loop bound to the axis share one copy; otherwise, each has its own. Along threadIdx.x,
+  /// only groups of `lanes` threads may share one.
   bool is_shared_by(const ThreadAxis& axis) const;
-  /// The memory of a team: what its threads write of a buffer, all of them can read once they have waited for one
-  /// another, so that the region in question is that of all iterations of a loop bound to the axis. Blocks do not wait,
-  /// so main memory is none of it. `extent`: iterations of the loop, -1 if not known.
+  /// Whether the threads along the axis exchange values through this memory: after a barrier, each can read what all of
+  /// them have written, so a written region is the union over all iterations of a loop bound to the axis. False for
+  /// main memory, which also blocks without common barriers share. `extent`: iterations of the loop, -1 if unknown.
   bool joins_threads(const ThreadAxis& axis, int64_t extent) const;
 };
 
-/// Every row.
+/// Returns all rows.
 std::span<const MemoryScope> memory_scopes();
-/// By how the text begins; null for one that begins like no scope.
+/// Returns the scope whose prefix the text begins with; null if there is none.
 const MemoryScope* find_memory_scope(std::string_view scope);
-/// Whether there is a scope of just this name: "shared.dyn", and neither "sharedd" nor "shared.d". A number may
-/// follow, where there is more than one memory of a kind: "global2".
+/// Whether the text is exactly the name of a scope: "shared.dyn", but neither "sharedd" nor "shared.d". A number may
+/// follow if there are several memories of a kind: "global2".
 bool is_memory_scope(std::string_view scope);
-/// The scope that a text names; main memory, which all share, for others.
+/// Returns the scope that the text names; main memory for other texts.
 const MemoryScope& memory_scope(std::string_view scope);
 
 }  // namespace tilewright

@@ -268,7 +268,7 @@ Diagnostic unknown_kind(const std::string& kind) {
       "(nvidia/nvidia-a100)");
 }
 
-/// The options of a kind with nothing said yet; nothing for a name that no kind has.
+/// Returns the options of a kind, all unset; nothing for an unknown kind.
 std::optional<Options> options_of(std::string_view kind) {
   Options options;
   if (kind == "native") {

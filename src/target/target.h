@@ -1,9 +1,9 @@
 // The machine that a program is compiled for.
 //
-// A target is written as TVM writes it, "llvm -mcpu=znver3 -num-cores=2", or "native" (this machine), or "interpreter",
-// or by a tag, "nvidia/nvidia-a100". It has a kind, the parts that kinds have in common, and perhaps a host: the target
-// of the code that launches it. Which options a kind takes, and how text, JSON, equality and hash of a target come
-// about, stands in one list of fields (target.cc).
+// A target is written as in TVM, "llvm -mcpu=znver3 -num-cores=2", or as "native" (this machine), "interpreter", or a
+// tag such as "nvidia/nvidia-a100". It has a kind, the options of that kind, and optionally a host: the target of the
+// code that launches kernels. One list of fields in target.cc defines the options of each kind, and from it text, JSON,
+// equality and hash are derived.
 //
 // Omitted fields get defaults: instruction sets and vector width from the processor's name; the number of
 // cores from this process; cache sizes from this machine if it is the same model, otherwise from what is usual.
@@ -66,7 +66,7 @@ struct GpuPart {
 struct Target : CpuPart, GpuPart {
   TargetKind kind = TargetKind::kCpu;
   std::shared_ptr<const Target> launcher;  ///< the host; null: none is named
-  std::vector<std::string> named_keys;     ///< keys(), where the target names others than its kind has
+  std::vector<std::string> named_keys;     ///< keys(), if the target text has other keys than its kind
 
   /// This machine, as far as this process may use it.
   static Target host();
@@ -88,7 +88,7 @@ struct Target : CpuPart, GpuPart {
   std::vector<std::string> keys() const;
   /// The processor that runs the code around kernels: the one that is named, else this machine.
   Target host_target() const;
-  /// An error (target/no-code) where there is no way from a program to code of this kind.
+  /// Returns the error target/no-code if Tilewright cannot generate code for this kind.
   Status check_has_code() const;
   bool has(std::string_view feature) const;
   /// Whether the processor is one of 64-bit Arm; else it is one of x86-64.

@@ -1,7 +1,7 @@
-// Axes of the threads that run the iterations of a bound loop: "blockIdx.x", "threadIdx.y", "vthread.z", "vthread".
+// The thread axis that a loop is bound to: "blockIdx.x", "threadIdx.y", "vthread.z", "vthread".
 //
-// A kernel is a grid of blocks of threads. The threads of a block form a team: they can wait for one another. A virtual
-// thread is a thread of the team that shares its processor with others. Blocks never wait for one another.
+// A kernel is a grid of blocks of threads. The threads of a block form a team, which has barriers. Several virtual
+// threads of a team are interleaved in one hardware thread. There are no barriers between blocks.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct ThreadAxis {
   /// Returns the axis with this tag, if there is one.
   static std::optional<ThreadAxis> parse(std::string_view tag);
 
-  /// One of those who can wait for one another.
+  /// Whether the threads along the axis are in one team, and thus have barriers.
   bool in_team() const { return level != Level::kBlock; }
-  /// Memory of this rank and those below is one for all that run along this axis (memory_scope.h).
+  /// Memory scopes up to this rank are shared along the axis (memory_scope.h).
   int rank() const { return in_team() ? 1 : 0; }
-  /// Two loops bound to it, one inside of the other, mean the same threads.
+  /// Whether nested loops bound to the axis run on the same threads.
   bool is_unique() const { return dimension >= 0; }
 
   friend bool operator==(const ThreadAxis&, const ThreadAxis&) = default;

@@ -38,7 +38,7 @@ def test_what_a_step_rests_on_is_stated(name):
     sch = tw.Schedule(tiles)
     STEPS[name](sch)
     assert list(sch.trace.stated.values()) == [SAID]
-    assert "taken_at_its_word" not in sch.mod.script()
+    assert "assumed_declarations" not in sch.mod.script()
     again = tw.Schedule(tiles)
     sch.trace.apply_to_schedule(again)
     tw.ir.assert_structural_equal(again.mod, sch.mod)
@@ -121,7 +121,7 @@ def test_an_annotation_of_a_program_is_not_believed():
         for i in range(8):
             with T.block("load"):
                 v = T.axis.spatial(8, i)
-                T.block_attr({"tilewright.taken_at_its_word": True})
+                T.block_attr({"tilewright.assumed_declarations": True})
                 T.reads()
                 T.writes(A[v])
                 T.call_extern("int32", "fill", A.data, v)

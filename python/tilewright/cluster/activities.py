@@ -25,7 +25,7 @@ class Activity(enum.IntEnum):
 
 
 def activity_of(chunks: Collection[Chunk]) -> Activity:
-    """Return what a session does of whose tasks Dask has these."""
+    """Return the activity of a session with these tasks in Dask."""
     running = [chunk for chunk in chunks if chunk.worker]
     measures = [chunk.jobs[0] for chunk in running if not chunk.builds]
     if any(job.kernels is not None for job in measures):

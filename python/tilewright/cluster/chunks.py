@@ -1,7 +1,7 @@
-"""How many candidates a task builds or measures.
+"""Choose how many candidates a Dask task builds or measures.
 
-What Dask does for a task takes about as long as a short build or measurement, and does not depend on how many
-candidates the task has.
+The overhead of a task in Dask is about as long as a short build or measurement, whatever the number of candidates in
+the task.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Mapping
 
 from tilewright.cluster.job import Job
 
-#: A chunk takes about so many seconds. Longer ones would not save much, and other sessions wait for them.
+#: target duration of a chunk. Longer chunks would save little overhead, and other sessions wait for them.
 CHUNK_SECONDS = 0.5
-#: share of the latest candidate in the means
+#: weight of the latest candidate in the moving averages
 _SHARE = 0.2
 
 
 class ChunkSizes:
-    """The size of chunks, by what the candidates of a session take."""
+    """Computes the size of chunks from the durations of a session's candidates."""
 
     def __init__(self) -> None:
         self._means = {"measuring": 0.0, "building": 0.0}  # seconds of a candidate; 0 before there is one
@@ -31,7 +31,7 @@ class ChunkSizes:
             self._means[activity] = before + _SHARE * (seconds - before)
 
     def size(self, batch: int, slots: int) -> int:
-        """Return how many candidates a chunk has at most: the slots share a batch.
+        """Return the maximum number of candidates of a chunk, such that all slots get a share of a batch.
 
         Args:
             batch: candidates that are sampled at a time.
@@ -43,13 +43,14 @@ class ChunkSizes:
 
 
 def next_chunk(queue: deque[Job], size: int, idle: int) -> list[Job]:
-    """Take candidates for a task from a queue: of one batch, as the session samples when all of a batch are measured.
+    """Take candidates for a task from a queue. All are of one batch, because the session samples the next batch when
+    all candidates of a batch are measured.
 
     Args:
         queue: candidates that wait.
         size: number of candidates at most.
-        idle: slots that have nothing to do. They share what waits. If there are none, only whole chunks are taken: more
-            candidates may come until a slot is free.
+        idle: idle slots, which share the waiting candidates. If there are none, only full chunks are taken, because
+            more candidates may arrive before a slot is free.
     """
     if not queue:
         return []

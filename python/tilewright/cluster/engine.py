@@ -8,7 +8,7 @@ from tilewright.errors import ResourceError
 
 
 def engine() -> Any:
-    """The package ``distributed``.
+    """Return the package ``distributed``.
 
     Raises:
         tilewright.ResourceError: it is not installed.

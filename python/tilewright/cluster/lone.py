@@ -1,4 +1,4 @@
-"""Tasks outside of a search, as of ``DaskBuilder`` and ``DaskRunner``: nothing else sees that their worker is gone."""
+"""Single tasks outside of a search, for ``DaskBuilder`` and ``DaskRunner``, with retries when a worker is lost."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _LOOK = 0.5
 
 
 class LoneTask:
-    """A task that goes to another worker when its worker is lost, until two are.
+    """A task that is retried on another worker when its worker is lost, until two workers were lost.
 
     Args:
-        cluster: where it runs.
-        what: a word for its name, see :meth:`Cluster.new_name`.
-        submit: submits it and returns its future, given its name, which it reports when it begins, and whether workers
-            were lost with it.
-        needs: the resource of its worker.
-        seconds: time limit from its begin, to which a grace is added. So long it also waits for a worker.
+        cluster: the cluster that runs the task.
+        what: a word for the name of the task, see :meth:`Cluster.new_name`.
+        submit: function that submits the task and returns its future. Its arguments are the task's name, which the task
+            reports when it begins, and whether workers were lost with it before.
+        needs: the resource that the worker must offer.
+        seconds: time limit of the task, and of waiting for a worker; a grace is added.
     """
 
     def __init__(
@@ -38,21 +38,21 @@ class LoneTask:
         self._needs, self._seconds = needs, seconds + GRACE
         self._lost: list[str] = []  # names of workers
         self._likely_lost: list[str] = []  # names of workers that may have run it
-        self._canceled = 0  # how often, by schedulers that went away
+        self._canceled = 0  # number of cancellations, by schedulers that were restarted
         self._error: ResourceError | None = None
         self._give()
 
     def _give(self) -> None:
-        """Give it to Dask."""
-        self._worker = ""  # where it runs
-        self._since = time.monotonic()  # when it began; before that, when a worker for it was seen last
+        """Submit the task to Dask."""
+        self._worker = ""  # the worker that runs it
+        self._since = time.monotonic()  # when it began; before that, when a suitable worker was last seen
         name = self._cluster.new_name(self._what)
         self._cluster.listen(name, self)
         with fails_with_its_worker():
             self._future = self._submit(name, bool(self._lost or self._likely_lost))
 
     def begins(self, worker: str) -> None:
-        """Start the time of the task; called on a thread of Dask's client."""
+        """Start the time limit of the task; called on a thread of Dask's client."""
         self._worker, self._since = worker, time.monotonic()
 
     def done(self) -> bool:
@@ -64,7 +64,8 @@ class LoneTask:
         """Wait for the result.
 
         Raises:
-            tilewright.ResourceError: the task is late, workers were lost with it, or there is none for it.
+            tilewright.ResourceError: the task exceeds its time limit, workers were lost with it, or no worker offers
+                its resource.
         """
         while self._error is None:
             seconds = FETCH_SECONDS if self._future.status == "finished" else _LOOK
@@ -73,17 +74,17 @@ class LoneTask:
                 return result
             except TimeoutError:
                 pass
-            except Exception:  # the next look says what it is
+            except Exception:  # _look() finds the reason
                 time.sleep(_LOOK)
             self._look()
         raise self._error
 
     def _look(self) -> None:
-        """Check the worker, and the time."""
+        """Check the state of the future, the worker and the time limit."""
         if self._error is not None:
             return
         if self._cluster.is_connected or self._cluster.reconnect():
-            _ = self._cluster.connection  # hears the events of a connection that Dask has made again
+            _ = self._cluster.connection  # subscribes to events again after a reconnection
         workers = self._cluster.workers()
         for silent in [each for each in workers.values() if each.is_silent]:
             self._cluster.unregister(silent.address)
@@ -103,7 +104,7 @@ class LoneTask:
         return is_there and any(self._needs in w.offers and not w.is_silent for w in self._cluster.workers().values())
 
     def _take_failure(self) -> None:
-        """Dask has given it up: its worker is gone, or cannot run it."""
+        """Handle a task that Dask has stopped: retry it if its worker is gone."""
         try:
             error = self._future.exception(timeout=FETCH_SECONDS)
         except Exception as unknown:
@@ -113,7 +114,7 @@ class LoneTask:
             return
         if self._worker:
             self._lost.append(self._cluster.name(self._worker))
-        else:  # it may have ended it before the event left
+        else:  # it may have crashed the worker before its start was reported
             self._likely_lost.append("a worker that had not begun it")
         lost, likely = len(self._lost), len(self._likely_lost)
         is_to_blame = lost >= MOST_LOST or (lost > 0 and likely > 0) or likely > MOST_LOST

@@ -1,4 +1,4 @@
-"""Tasks that are lost with a worker, reasons why Dask stops a task, and kinds of workers that a search waits for."""
+"""Decide which tasks were lost with a worker, why Dask has stopped a task, and which kinds of workers are missing."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["lost_with", "missing_workers", "why_failed"]
 def lost_with(
     worker: str, names: Collection[str], chunks: Mapping[str, Chunk], slots: tuple[int, int]
 ) -> tuple[list[Chunk], list[Chunk]]:
-    """Return the chunks whose tasks ran on a worker that is gone, and those that may have.
+    """Return the chunks whose tasks were running on a worker that is gone, and those whose tasks may have been.
 
-    A task that takes its worker with it at once does not report that it began, and what ended just before is not
-    reported either. Workers begin tasks in the order in which they were given, so the first ones that have not
-    begun count, as many as the worker runs at a time: for certain, where fewer than that have begun.
+    A task that crashes its worker immediately has not reported its start, and tasks that ended just before have not
+    reported their ends. Workers start tasks in the order of submission, so the first tasks without a report count, as
+    many as the worker has slots: those for which a slot was free were surely running.
 
     Args:
-        worker: its address.
-        names: the tasks that it was given and had not finished.
+        worker: the address of the worker.
+        names: the tasks that were submitted to it and had not finished.
         chunks: the tasks of a search by name.
-        slots: how many tasks it measures and builds at a time.
+        slots: how many measuring and building tasks it runs at a time.
     """
     surely_lost = [chunk for chunk in chunks.values() if chunk.worker == worker]
     likely_lost: list[Chunk] = []
@@ -38,7 +38,8 @@ def lost_with(
 
 
 def why_failed(chunk: Chunk, future: Any, seconds: float) -> str:
-    """Return why Dask has given a task up: "killed" with its worker, "unbuilt" as one that it needs was, or an error.
+    """Return why Dask has stopped a task: "killed" if its worker died, "unbuilt" if the build that it needs failed, or
+    the error.
 
     Args:
         chunk: the task.

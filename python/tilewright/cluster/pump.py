@@ -1,4 +1,4 @@
-"""The thread that advances the searches of a cluster connection, so that workers get tasks while a search samples."""
+"""The event loop of a cluster connection, on its own thread, so that workers get tasks while a search samples."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class Pump:
     """
 
     def __init__(self) -> None:
-        #: held while searches decide; notified when that has changed something
+        #: guards the state of all searches; notified after each step
         self.changed = threading.Condition(threading.RLock())
-        #: what happened: for which search, None for all, and what
+        #: events, each with the search that it is for; None for all searches
         self.events: SimpleQueue[tuple[Any, tuple[Any, ...]]] = SimpleQueue()
         self.members: list[Any] = []
         self._thread: threading.Thread | None = None
@@ -92,7 +92,7 @@ class Pump:
             if not self.members:
                 ending, self._thread = self._thread, None
         if ending is not None:
-            self.events.put((self, ("left",)))  # wakes the thread, and is for no search
+            self.events.put((self, ("left",)))  # wakes the thread; no search takes it
             ending.join()
             _PROMPT_THREADS.end()
 
@@ -115,7 +115,7 @@ class Pump:
                 member.take_event(event)
 
     def _run(self) -> None:
-        while self._thread is threading.current_thread():  # another one may advance searches that joined since
+        while self._thread is threading.current_thread():  # a newer thread may have replaced this one
             item = None
             with contextlib.suppress(Empty):
                 item = self.events.get(timeout=_LOOK)

@@ -1,7 +1,7 @@
-"""The helper processes of a worker: for builds, and for each program that is measured here.
+"""Caches the helper processes of a worker: one for each program that it measures, and a pool for builds.
 
-A station holds the arguments of one program, the results that its reference left, and the measuring helper. It lives as
-long as the worker has the program's description in its memory, which Dask keeps while some session needs it.
+A station holds the arguments of one program, the results of its reference, and the measuring helper. It is closed when
+Dask drops the description of the program from the worker's memory, because no session needs it any more.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Station:
     """The arguments of one program and the helper that calls its kernels.
 
     Args:
-        program: its description, see :func:`describe <tilewright.cluster.job.describe>`.
+        program: the description of the program, see :func:`describe <tilewright.cluster.job.describe>`.
     """
 
     def __init__(self, program: Mapping[str, Any]) -> None:
@@ -80,10 +80,10 @@ class Stations:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stations: collections.OrderedDict[tuple[str, int], Station] = collections.OrderedDict()
-        #: idle pipelines for builds, each with the time since when, by threads of kernels, time limit of a build, and
-        #: whether it is on the processors of kernels
+        #: Idle pipelines for builds, each with the time since when it is idle. The key: threads of kernels, time limit
+        #: of a build, and whether the pipeline runs on the processors that are reserved for kernels.
         self._builders: dict[tuple[int, float, bool], list[tuple[float, Any]]] = {}
-        self.build_seconds = 0.0  #: of the last build
+        self.build_seconds = 0.0  #: duration of the last build
 
     def get(self, key: str, slot: int, program: bytes) -> Station:
         """Return the station of a program in a slot. The least recently used one is ended if there are too many."""
@@ -129,7 +129,7 @@ class Stations:
         Args:
             threads: number of the kernels' threads.
             timeout: seconds that a build may take.
-            guest: whether it builds where the calling thread is pinned to.
+            guest: whether it builds on the processors that the calling thread is pinned to, instead of all.
         """
         kind = threads, timeout, guest
         with self._lock:
@@ -159,14 +159,14 @@ class Stations:
 
 
 def results_of(pipeline: Any, count: int, wanted: Callable[[], bool]) -> Iterator[tuple[int, bytes, bytes | None]]:
-    """Wait for so many results of a pipeline. Yield each with its number and the object code.
+    """Wait for `count` results of a pipeline, and yield each with its number and the object code.
 
     Raises:
         Canceled: the task was canceled; the pipeline was closed.
     """
     while count > 0:
         for number, result, code in pipeline.poll(LOOK):
-            if _core.measured_facts(result)["outcome"] == "canceled":  # this worker ends
+            if _core.measured_facts(result)["outcome"] == "canceled":  # the worker is shutting down
                 raise Canceled
             count -= 1
             yield number, result, code

@@ -1,4 +1,8 @@
-"""Ends Python code that does not come back."""
+"""Time limits for Python code of users, such as schedule functions, that may not return.
+
+In the main thread, a watcher thread sends a signal whose handler raises; in other threads, it raises by
+``PyThreadState_SetAsyncExc``.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +18,22 @@ from typing import Any
 
 from tilewright.errors import ResourceError
 
-#: seconds after which code that went on all the same is interrupted again: an exception in a callback of the garbage
-#: collector is dropped by Python
+#: seconds after which code that continued is interrupted again: Python drops an exception that is raised in a callback
+#: of the garbage collector
 _AGAIN = 0.1
-#: times its seconds that code may take where other programs leave it no processor
+#: maximum factor by which a limit is extended while other programs occupy the processor
 _MOST = 4.0
-#: which nothing else uses, and which is ignored where nobody asks for it
+#: a signal that nothing else uses, and that is ignored by default
 _SIGNAL = signal.SIGURG
 
 
 class _Overdue(BaseException):
-    """Raised inside the code that took too long; no `except Exception` of the user's catches it."""
+    """Raised inside of code that exceeds its limit. A BaseException, so that `except Exception` does not catch it."""
 
 
 def _waited(thread: int) -> float:
-    """Seconds that a thread of this process was ready to run and got no processor; 0 where the system does not say."""
+    """Return the seconds for which a thread of this process was runnable but not running; 0 if the system does not
+    report it."""
     try:
         with open(f"/proc/self/task/{thread}/schedstat") as file:
             return int(file.read().split()[1]) * 1e-9
@@ -37,7 +42,7 @@ def _waited(thread: int) -> float:
 
 
 class _Limit:
-    """A body that runs on a thread, and has to be done by some time."""
+    """The time limit of a body that runs on a thread."""
 
     def __init__(self, seconds: float) -> None:
         self.ends = time.monotonic() + seconds
@@ -49,8 +54,11 @@ class _Limit:
 
 
 class _Watch:
-    """A thread that interrupts what is overdue. It sleeps until the first limit that it knows of may be over: a search
-    sets one for each candidate, and hardly any ever is. Where it wakes up and none is left, it ends."""
+    """The watcher thread, which interrupts bodies that exceed their limits.
+
+    It sleeps until the earliest limit, and ends when there are none. Starting a limit is cheap, since a search sets one
+    for each candidate.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -68,7 +76,7 @@ class _Watch:
                 self._changed.notify()
 
     def end(self, limit: _Limit) -> None:
-        """Afterwards it does not fire any more."""
+        """Stop watching a limit; it does not fire afterwards."""
         with self._changed:
             self._limits.discard(limit)
 
@@ -77,7 +85,7 @@ class _Watch:
             while self._limits:
                 now = time.monotonic()
                 for limit in [limit for limit in self._limits if limit.ends <= now]:
-                    # Time in which other programs had the processor is not the code's own.
+                    # Time in which other programs occupied the processor does not count.
                     waited = _waited(limit.number)
                     if not limit.fired and waited > limit.waited and now < limit.latest:
                         limit.ends = min(limit.ends + waited - limit.waited + 1e-3, limit.latest)
@@ -103,7 +111,7 @@ _watch = _Watch()
 
 
 def _watch_anew() -> None:
-    """A process that is a copy of another one has none of its threads."""
+    """Replace the watcher in the child of a fork, which has no watcher thread."""
     global _watch
     _watch = _Watch()
 
@@ -121,12 +129,17 @@ def _on_signal(number: int, frame: Any) -> None:
 
 @contextlib.contextmanager
 def limit(seconds: float, what: str) -> Iterator[None]:
-    """Interrupts the body when it takes longer than `seconds`.
+    """Interrupt the body when it takes longer than `seconds`.
 
-    In the main thread also where it sleeps or waits; in another one, Python code alone, between two bytecodes.
+    In the main thread, this also interrupts sleeping and waiting; in other threads, only Python code, between two
+    bytecodes.
+
+    Args:
+        seconds: time limit of the body.
+        what: begin of the error message, such as "the function did not return".
 
     Raises:
-        tilewright.ResourceError: the body was interrupted; `what` says what it was.
+        tilewright.ResourceError: the body was interrupted.
     """
     mine = _Limit(seconds)
     try:
@@ -134,7 +147,7 @@ def limit(seconds: float, what: str) -> Iterator[None]:
             yield
     except _Overdue:
         if not mine.fired:
-            raise  # it is for the one around
+            raise  # for an enclosing limit
         raise ResourceError.of(
             "space/deadline", f"{what} within {seconds:.3g} s and was interrupted", "look for a loop that does not end"
         ) from None
@@ -150,11 +163,11 @@ def _by_signal(mine: _Limit) -> Iterator[None]:
             watch.begin(mine)
             yield
         finally:
-            mine.running = False  # from here on the handler does nothing
+            mine.running = False  # the handler ignores this limit from here on
     finally:
-        mine.running = False  # also where the exception came just then
+        mine.running = False  # again, in case the exception came in the line above
         watch.end(mine)
-        with contextlib.suppress(ValueError):  # where the exception of one around came first
+        with contextlib.suppress(ValueError):  # if the exception of an enclosing limit came before the append
             _in_main_thread.remove(mine)
         signal.signal(_SIGNAL, before)
 
@@ -166,7 +179,7 @@ def _by_exception(mine: _Limit) -> Iterator[None]:
     try:
         yield
         watch.end(mine)
-        if mine.fired:  # the exception is on its way: let it arrive here
+        if mine.fired:  # the exception is pending: run bytecodes until it is raised here
             for _ in range(1_000_000):
                 pass
     finally:

@@ -10,7 +10,7 @@ from tilewright.search.reference_check import ReferenceCheck, Verdict
 from tilewright.task.arguments import kernel_arguments, make_arrays
 from tilewright.task.task import Task
 
-#: seconds that one call of the program as it was written may take
+#: maximum seconds of one call of the unscheduled program
 REFERENCE_DEADLINE = 300.0
 #: maximum share of a short search's seconds for one run of the interpreter
 LOOK_SHARE = 0.1
@@ -34,18 +34,23 @@ class Expectations:
 
     @property
     def verdict(self) -> Verdict | None:
-        """How the program as it was written was itself checked; None before that."""
+        """Return how the unscheduled program was itself checked; None before that."""
         return self.check.verdict if self.check else None
 
     def arguments(self) -> list[tuple[Any, ...]]:
-        """For each array what it is, and its initial bytes; then so of the scalars."""
+        """Return the arguments of the kernels: for each array its description and initial bytes, then those of
+        scalars."""
         initial = make_arrays(self.task, self.inputs, self.seed)
         self.check = ReferenceCheck(self.task.sized, self.inputs, initial, look_seconds=self.look_seconds)
         self.check.prepare()
         return kernel_arguments(self.task, initial)
 
     def judge(self, outputs: dict[str, bytes]) -> tuple[str, dict[str, float]]:
-        """Whether the program as it was written has computed what the interpreter says: how far that was checked, and
-        by how much more, where roundings grow, results of candidates may differ."""
+        """Compare the outputs of the unscheduled program with those of the interpreter.
+
+        Returns:
+            How much was compared, in words, and by how much more the outputs of candidates may differ, by name, if the
+            program amplifies rounding errors.
+        """
         assert self.check is not None
         return self.check.compare(outputs), self.check.rounding

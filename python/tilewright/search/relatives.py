@@ -41,7 +41,7 @@ def traces_of_relatives(store: _core.Database, key: str, program: ir.IRModule, t
         for record in store.top_k(workload.hash, target, 1):
             try:
                 trace = as_named_in(module, other, Trace.from_json(record.trace))
-            except Error:  # of a version with other steps
+            except Error:  # the record is of a version with other instructions
                 continue
             found.append(json.dumps(trace.as_json(remove_postproc=False)))
         if len(found) == MOST:

@@ -1,4 +1,4 @@
-"""Memory of the arrays that conversions make: it stays mapped after they are freed (`src/runtime/array_memory.h`)."""
+"""Reuse the memory of freed arrays in conversions, since mapping new pages is slow (`src/runtime/array_memory.h`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewright import _core
 
 @contextlib.contextmanager
 def kept_array_memory() -> Iterator[None]:
-    """Let NumPy take the memory of new arrays of this thread from blocks that earlier arrays have left.
+    """Make NumPy allocate the arrays of this thread from blocks of freed arrays.
 
     Arrays may live longer than the context. They begin at multiples of 64 bytes.
     """

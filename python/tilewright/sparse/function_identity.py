@@ -1,4 +1,4 @@
-"""Identifies functions of users by what they compute, so that results for one are kept for others that are equal."""
+"""Compute cache keys for functions of users, so that equal functions share cached results."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import functools
 from types import CodeType, FunctionType
 from typing import Any
 
-#: types whose values are compared by what they are; other objects may change
+#: immutable types, which are compared by value; other objects may change
 PLAIN = frozenset((int, str, float, bool, type(None)))
 
 
 def made_of(function: Any) -> Any:
-    """Return the code of a function, and the values that it refers to: equal for functions that compute the same. A
-    function with other values than numbers and texts is returned itself."""
+    """Return a key of a function: its code, and the values of its globals, closure and defaults. Functions with equal
+    keys compute the same. A function that refers to other values than numbers and texts is its own key."""
     if not isinstance(function, FunctionType):  # methods and other callables may depend on what they are bound to
         return function
     code, globals_of = function.__code__, function.__globals__

@@ -1,7 +1,7 @@
-"""Elements of formats that store rows one after another, or groups of rows as lanes. They are copied row by row in the
-order of memory, padding included, in vectors.
+"""Fill formats that store rows contiguously, or groups of rows interleaved as lanes, by vector copies in memory order,
+including the padding.
 
-No array is needed that maps stored elements to nonzeros.
+Unlike the general conversion (fill.py), this needs no array that maps stored elements to nonzeros.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RowCopies:
 def row_copies(
     by_rows: ByRows, indptr: Array, tables: tuple[list[Array], list[Array]], rows: Array | None, sizes: tuple[int, ...]
 ) -> RowCopies | None:
-    """Return how the elements of a rule are copied; None where they are not in the order of rows.
+    """Return the copies that fill the elements of a rule; None if they are not stored in the order of rows.
 
     Args:
         by_rows, indptr, tables, rows, sizes: as those of :func:`tilewright.sparse.fill.fill`.
@@ -91,7 +91,7 @@ def row_copies(
 
 
 def _begin_of(by_rows: ByRows) -> Callable[[Any, Any], Any]:
-    """The first element of a group."""
+    """Return a function from a group to its first element."""
 
     def begin_of(group: Any, starts: Any) -> Any:
         at, varied = starts[0][group] if by_rows.is_cut else group, 0
@@ -141,10 +141,10 @@ def _program(name: str, body: Any, index_dtype: str, dtype: str, is_ordered: boo
 
 
 def _copying_rows(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: str) -> ir.PrimFunc:
-    """The program for rows one after another.
+    """Return the program for rows that are stored contiguously.
 
-    A task stores whole vectors: what is behind the end of a row is stored again, with the next row. Only those that
-    would reach into the elements of the next task have masks, whose stores take some processors a dozen cycles.
+    A task stores whole vectors: lanes beyond the end of a row are overwritten by the next row. Only vectors that would
+    reach into the elements of the next task are masked, because masked stores take a dozen cycles on some processors.
     """
     row_of, begin_of, dtype = row_of_order(is_ordered), _begin_of(by_rows), element or index_dtype
     lanes = _vector_lanes(by_rows, dtype)
@@ -162,7 +162,7 @@ def _copying_rows(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: 
                 if count + lanes <= end - base and (element == NUMBERS or count + lanes <= X.shape[0] - begin):
                     for e in T.vectorized(lanes):
                         Y[base + e] = T.Select(e < length, begin + e if element == NUMBERS else X[begin + e], padding)
-                    # Most rows are one vector, and the start of a loop takes longer than it.
+                    # Most rows fit into one vector; starting a loop takes longer than storing it.
                     if count > lanes:
                         for v in range(T.ceildiv(count, lanes) - 1):
                             for e in T.vectorized(lanes):
@@ -187,11 +187,11 @@ def _copying_rows(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: 
 
 
 def _columns(rows: list[Any]) -> list[Any]:
-    """Return the columns of rows of TILE elements: vectors with an element of each row."""
+    """Transpose rows of TILE elements: return their columns, vectors with one element of each row."""
     lanes = len(rows)
 
     def mixed(a: Any, b: Any, order: tuple[int, ...]) -> Any:
-        """In each block of TILE lanes, those lanes of the blocks of `a` and `b` that have these numbers."""
+        """Shuffle `a` and `b` within blocks of TILE lanes, by the numbers of lanes in the concatenated blocks."""
         blocks = range(0, lanes, TILE)
         return T.Shuffle([a, b], [block + n % TILE + n // TILE * lanes for block in blocks for n in order])
 
@@ -205,7 +205,7 @@ def _columns(rows: list[Any]) -> list[Any]:
 
 
 def _taken_columns(elements: Any, begins: Any, lengths: Any, place: Any) -> list[Any]:
-    """Return TILE columns of a slice, a vector with a lane per row for each; lanes past the end of their row are 0."""
+    """Return TILE columns of a slice: vectors with one lane per row, which are 0 past the end of the row."""
     lanes = int(begins.shape[0])
     places = T.Ramp(0, 1, lanes)
     columns = _columns([elements[T.Ramp(begins[lane] + place, 1, TILE)] for lane in range(lanes)])
@@ -217,7 +217,7 @@ def _taken_columns(elements: Any, begins: Any, lengths: Any, place: Any) -> list
 
 
 def _reduced(numbers: Any, choose: Callable[[Any, Any], Any]) -> Any:
-    """Return the least or the largest of some numbers, by halves of a vector."""
+    """Reduce numbers to their minimum or maximum, by halves of a vector."""
     left = int(numbers.shape[0])
     vector = numbers[T.Ramp(0, 1, left)]
     while left > 1:
@@ -228,7 +228,7 @@ def _reduced(numbers: Any, choose: Callable[[Any, Any], Any]) -> Any:
 
 
 def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element: str) -> ir.PrimFunc:
-    """The program for rows that are lanes of groups (:attr:`ByRows.lanes`)."""
+    """Return the program for rows that are the lanes of groups (:attr:`ByRows.lanes`)."""
     row_of, begin_of, dtype = row_of_order(is_ordered), _begin_of(by_rows), element or index_dtype
     lanes = by_rows.lanes
     size = min(lanes, TILE_ROWS)
@@ -247,7 +247,7 @@ def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element:
         for g in T.parallel(groups, annotations=WHOLE):
             places = (begin_of(g + 1, starts) - begin_of(g, starts)) // lanes
             for part in T.serial(lanes // size, annotations=WHOLE):
-                with T.block("part"):  # in which each thread has its own buffers
+                with T.block("part"):  # so that the buffers are private to each thread
                     vg, vp = T.axis.spatial(groups, g), T.axis.spatial(lanes // size, part)
                     base, first_row = begin_of(vg, starts) + vp * size, vg * lanes + vp * size
                     begins = T.alloc_buffer((size,), index_dtype, scope="local")
@@ -264,7 +264,7 @@ def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element:
                                 P[row_of(Q, first_row + e) + 1] - P[row_of(Q, first_row + e)],
                                 0,
                             )
-                    # Tiles of places that no row pads need no mask.
+                    # Tiles of positions at which no row is padded need no mask.
                     full = _reduced(lengths, T.min)
                     if is_tiled and places + TILE <= X.shape[0] - _reduced(begins, T.max):
                         for t in range(full // TILE):
@@ -282,7 +282,8 @@ def _copying_lanes(by_rows: ByRows, index_dtype: str, is_ordered: bool, element:
                             if places % TILE > 2:
                                 Y[T.Ramp(base + (done + 2) * lanes, 1, size)] = third
                     else:
-                        # Places that no row pads are loaded without a mask: scalar loads are faster than a gather.
+                        # Positions at which no row is padded are loaded without a mask: scalar loads are faster than a
+                        # gather.
                         for p in range(full):
                             for e in T.vectorized(size):
                                 Y[base + p * lanes + e] = begins[e] + p if element == NUMBERS else X[begins[e] + p]

@@ -1,8 +1,8 @@
-"""Evaluates the conditions of rules that select whole rows of a matrix, such as those of the buckets of hyb, per row.
+"""Evaluate conditions of rules that select whole rows of a matrix, such as those of the buckets of hyb, once per row.
 
-The rows that a rule selects are then converted without visiting other nonzeros. Conditions, and keys by which rows are
-sorted, that use only the length of a row are evaluated for the lengths that there may be. Rows are then sorted by what
-a table says of their length, in two passes over the offsets.
+The rows that a rule selects are then converted without visiting other nonzeros. Conditions and sort keys that depend
+only on the length of a row are evaluated once per length, to a table. Rows are then bucketed by this table in two
+passes over the offsets.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ class _NotOfRows(Exception):
 
 
 class _Each(np.lib.mixins.NDArrayOperatorsMixin):
-    """A number for each row, or for each length, that stands for one for each nonzero, or for each row. Only functions
-    that treat each number by itself mean the same of both: a mean or a rank of these would be another one."""
+    """An array with one number per row (or per length) in place of an array with one number per nonzero (or per row).
+
+    Only element-wise functions give the same result for both. Others, such as a mean or a rank, raise an exception.
+    """
 
     __slots__ = ("numbers",)
 
@@ -46,7 +48,7 @@ class _Each(np.lib.mixins.NDArrayOperatorsMixin):
         self.numbers = numbers
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *given: Any, **named: Any) -> Any:
-        """Apply a function of NumPy to each."""
+        """Apply an element-wise function of NumPy."""
         if method != "__call__" or function.signature is not None or named:
             raise _NotOfRows(function.__name__)
         if any(np.ndim(each) for each in given if not isinstance(each, _Each)):
@@ -64,7 +66,7 @@ class _Each(np.lib.mixins.NDArrayOperatorsMixin):
         raise _NotOfRows("a decision for all of them")
 
     def astype(self, dtype: Any) -> _Each:
-        """Convert each to a type."""
+        """Convert the numbers to a type."""
         return _Each(self.numbers.astype(dtype))
 
 
@@ -104,10 +106,10 @@ class _LengthFacts:
 
 
 class TakenRows:
-    """The rows whose nonzeros a rule selects: all of a row, or none.
+    """The rows that a rule selects, each with all of its nonzeros.
 
     Attributes:
-        indptr: offsets of all rows; None for a tensor, of which only `is_all` is known.
+        indptr: offsets of all rows; None for a tensor, for which only `is_all` is known.
         rows: numbers of the selected rows, ascending; None for all, with or without nonzeros.
         is_all: whether no other row has nonzeros.
     """
@@ -117,11 +119,11 @@ class TakenRows:
 
     @property
     def most(self) -> int:
-        """Return a length that no selected row exceeds, perhaps without a pass over them."""
+        """Return an upper bound of the lengths of selected rows, which may be known without a pass over them."""
         return self.longest if self._most is None else self._most
 
     def with_lengths_up_to(self, most: int, rows: Array, is_all: bool) -> TakenRows:
-        """Return the selection of some of these rows: all whose length is one of a set with this largest element."""
+        """Return a selection of some of these rows: those whose lengths are in a set with the maximum `most`."""
         taken = TakenRows(self.indptr, rows, is_all, most)
         if most == self.longest:
             taken.longest = most
@@ -181,7 +183,7 @@ def order_by_length(key: Callable[[Rows], Any], taken: TakenRows) -> Array | Non
         return None
     try:
         found: Any = key(_LengthFacts((), np.arange(taken.longest + 1)))  # type: ignore[arg-type]
-    except Exception:  # a key about rows, or one that fails for these, too
+    except Exception:  # the key depends on rows, or fails
         return None
     if not isinstance(found, _Each) or found.numbers.dtype.kind not in "biu":
         return None
@@ -219,8 +221,9 @@ def rows_of_rules(rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros) -> 
     return taken if np.array_equal(times, every.of_all > 0) else None
 
 
-#: For each length of a row, the index of the rule that selects such rows, SEVERAL if several rules do, or the number of
-#: rules if none does. The key identifies the conditions of the rules. None if a condition depends on more than lengths.
+#: Tables that map a row length to the index of the rule that selects such rows, to SEVERAL if several rules do, or to
+#: the number of rules if none does. The key identifies the conditions. None if a condition depends on more than
+#: lengths.
 _owners_of: dict[Any, Array | None] = {}
 MOST_KNOWN = 256
 SEVERAL = -1
@@ -229,8 +232,7 @@ SEVERAL = -1
 def _owners_of_lengths(
     rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros, longest: int, always: dict[int, bool]
 ) -> Array | None:
-    """Return for each row length up to the longest one the rule that selects rows of that length. Rules with equal
-    conditions share the table, whatever the longest length is."""
+    """Return the table of the rules for row lengths up to `longest`. Rules with equal conditions share a table."""
     conditions = {id(each): each for rule in rules for each in rule.conditions}
     own = {number: made_of(each) for number, each in conditions.items()}
     if any(own[number] is each for number, each in conditions.items()):
@@ -262,7 +264,8 @@ def _evaluated_owners(
 def _rows_by_conditions_on_lengths(
     rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros, every: TakenRows, always: dict[int, bool]
 ) -> list[TakenRows] | None:
-    """:func:`rows_of_rules` by a table of lengths; None if a condition uses more, or two rules select one length."""
+    """Compute :func:`rows_of_rules` by a table of lengths. Return None if a condition depends on more than lengths, or
+    if two rules select the same length."""
     if every.longest > len(every.of_all) + 1024:
         return None
     owners = _owners_of_lengths(rules, nonzeros, every.longest, always)
@@ -273,7 +276,7 @@ def _rows_by_conditions_on_lengths(
         none = np.zeros(0, every.indptr.dtype)
         return [every if number == present[0] else TakenRows(every.indptr, none, False) for number in range(len(rules))]
     most = np.zeros(len(rules) + 1, "int64")
-    most[owners] = np.arange(len(owners))  # the last one of each stays
+    most[owners] = np.arange(len(owners))  # the largest length of each rule, since later assignments win
     offsets, order = rows_by_length(every.indptr, owners, len(rules) + 1)
     *begins, end, _ = ends = offsets.tolist()
     if end < len(order) and every.of_all[order[end:]].any():
@@ -291,14 +294,15 @@ def _left(
     lengths: Array,
     always: dict[int, bool],
 ) -> Array | None:
-    """Return lengths, 0 for those that the conditions of a rule do not select; None where one is about nonzeros.
+    """Return the lengths, with 0 for those that the conditions of a rule do not select. Return None if a condition
+    depends on single nonzeros.
 
     Args:
         rule: the rule.
         nonzeros: all nonzeros.
-        facts: function from lengths to what conditions are evaluated on.
+        facts: function from lengths to the argument of conditions.
         lengths: numbers of nonzeros, of rows or of all rows of one length.
-        always: conditions that are proved to hold for all nonzeros, or not, by their identity.
+        always: whether a condition provably holds for all nonzeros, by the identity of the condition.
     """
     for condition in rule.conditions:
         holds = _holds(condition, facts(lengths), nonzeros, always)
@@ -311,12 +315,12 @@ def _left(
 def _holds(
     condition: Callable[[Nonzeros], Any], facts: Any, nonzeros: AllNonzeros, always: dict[int, bool]
 ) -> Any | None:
-    """For which lengths a condition holds; None where it is about nonzeros."""
+    """Return for which lengths a condition holds; None if it depends on single nonzeros."""
     if always.get(id(condition)):
         return True
     try:
         holds = condition(facts)
-    except Exception:  # a condition about nonzeros, or one that fails for these, too
+    except Exception:  # the condition depends on nonzeros, or fails
         if id(condition) not in always:
             if holds_for_coordinates(condition, nonzeros.shape):
                 always[id(condition)] = True

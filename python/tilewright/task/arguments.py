@@ -138,7 +138,7 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
     generator = np.random.default_rng(seed)
     declared = _declared(task, inputs, seed)
     arrays: dict[str, Array] = {}
-    with_ties = _core.chooses_pairs(task.program)
+    with_ties = _core.selects_pairs(task.program)
     for parameter in task.parameters:
         dtype = numpy_dtype(parameter.dtype)
         if parameter.name in inputs:

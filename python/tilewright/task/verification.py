@@ -544,7 +544,7 @@ def _blamed(
         if compared.problem is not None:
             line = schedule.trace.as_python()[count - 1]
             kind = schedule.trace.insts[count - 1].kind.name
-            finds_another = kind == "RFactor" and _core.chooses_pairs(previous)
+            finds_another = kind == "RFactor" and _core.selects_pairs(previous)
             why = _INTRINSIC if kind == "Tensorize" else _TIES if finds_another else ""
             return _difference_error(problem, f"it differs first after step {count - 1} of the trace: {line}", why)
     return _difference_error(problem, "which step did it is not known")

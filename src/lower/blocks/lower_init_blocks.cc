@@ -129,7 +129,7 @@ class Memory {
   std::unordered_map<NodeRef, NodeRef> origin_;
 };
 
-/// Takes initializations out of the loops of their reductions.
+/// Hoists inits out of the loops of their reductions.
 class InitHoister {
  public:
   explicit InitHoister(const Ref<PrimFunc>& func) : func_(func), memory_(func) {
@@ -241,10 +241,10 @@ class InitHoister {
     }
     analysis::ReductionStart start = analysis::reduction_start(*realize, split->reduction, analyzer);
     if (!start.condition.defined()) return;
-    analyzer.assume(start.wanted);
-    const bool may_begin_anyhow =
+    analyzer.assume(start.predicate);
+    const bool runs_without_steps =
         (has_init_without_steps(block) || is_only_writer(block)) && is_in_domains(*realize, analyzer);
-    Expr condition = may_begin_anyhow ? start.wanted : start.condition;
+    Expr condition = runs_without_steps ? start.predicate : start.condition;
     Stmt first = initialization(*realize, split->copied, condition);
     if (!is_alone(loops_[outermost], block, first)) return;
     before_[loops_[outermost]].push_back(first);

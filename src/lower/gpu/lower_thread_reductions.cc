@@ -224,7 +224,7 @@ class ThreadReductions {
       others.push_back(loop);
     }
     Stmt all = build(nest, reducer, threads, others,
-                     {all_of(of_result), adds ? Expr() : all_of(first), runs_at_all(nest)}, original.span());
+                     {all_of(of_result), adds ? Expr() : all_of(first), run_condition(nest)}, original.span());
     // Loops over threads are separate now, and shared memory is of one kernel.
     const bool is_in_kernel = any_of(around_, [](const auto& loop) { return is_bound(*loop); });
     return is_in_kernel ? all : bound_loop(var("block"), i32(1), "blockIdx.x", std::move(all), original.span());
@@ -251,7 +251,7 @@ class ThreadReductions {
 
   /// Whether there is a step for an element of the result. If so, the first iterations of all loops of the reduction
   /// are one, since they run the init; what adds to a value may as well add nothing.
-  Expr runs_at_all(const Nest& nest) const {
+  Expr run_condition(const Nest& nest) const {
     if (!nest.realize->block->init.defined() || has_init_without_steps(*nest.realize->block)) return bool_imm(true);
     VarMap first;
     for (const Ref<For>& loop : around_) {

@@ -1,12 +1,12 @@
-// Where the threads of a team wait for one another, by the bytes that they use.
+// Places barriers in a kernel where different threads access the same bytes (team_conflicts.h).
 #pragma once
 
 #include "lower/pass.h"
 
 namespace tilewright::lower {
 
-/// The kernel with barriers where they are needed, in place of those that it has. ScriptError
-/// "lower/divergent-barrier" where threads that have to wait cannot.
+/// Replaces the barriers of a kernel by those that are needed. Returns the error lower/divergent-barrier if one is
+/// needed where not all threads of the block arrive.
 FunctionPass place_barriers;
 
 }  // namespace tilewright::lower

@@ -16,15 +16,15 @@ namespace {
 
 constexpr int64_t kMostPoints = 1 << 18;
 constexpr int64_t kMostCases = 64;
-/// Limit on the points of all cases together, if the offsets alone do not decide.
+/// The maximum number of points of all cases together, if conditions are enumerated, too.
 constexpr int64_t kMostGuardedPoints = 1 << 15;
-/// Limit on the bytes that the comparisons of a kernel look at, a few seconds: unrolled loops have many pairs of
-/// accesses.
+/// The maximum number of bytes that are compared per kernel, which takes a few seconds. Unrolled loops have many pairs
+/// of accesses.
 constexpr int64_t kMostBytes = 1 << 23;
-/// What a comparison costs besides, in bytes.
+/// The fixed cost of a comparison, in bytes.
 constexpr int64_t kBytesOfComparison = 256;
 
-/// The least common multiple of what `e` divides expressions with the variable by; 1 where it divides none.
+/// Returns the least common multiple of the moduli in `e` of expressions with the variable; 1 if there are none.
 int64_t period_of(const Expr& e, const Ref<Var>& v) {
   int64_t period = 1;
   visit(e, [&](const Ref<FloorMod>& mod) {
@@ -34,7 +34,7 @@ int64_t period_of(const Expr& e, const Ref<Var>& v) {
   return period <= kMostCases ? period : 1;
 }
 
-/// The first minimum or maximum that an expression adds up; null if there is none.
+/// Returns the first minimum or maximum among the added terms of an expression; null if there is none.
 const NodeBase* added_extremum(const Expr& e) {
   if (e.is<Min>() || e.is<Max>()) return e.get();
   if (const Add* sum = e.as<Add>()) {
@@ -45,14 +45,14 @@ const NodeBase* added_extremum(const Expr& e) {
   return difference ? added_extremum(difference->a) : nullptr;
 }
 
-/// The largest value of `e`; nothing if it is not known. A sum is at most what it is with either operand of a minimum
-/// in it, where others of its terms may cancel: min(x, 17) - x + 2 is at most 2.
+/// Returns an upper bound of `e`; nothing if there is none. Also tries the sum with a minimum replaced by either
+/// operand, where terms may cancel: min(x, 17) - x + 2 is at most 2.
 std::optional<int64_t> largest(const Expr& e, arith::Analyzer& analyzer, int depth = 3) {
   const auto bound = analyzer.const_int_bound(e);
   std::optional<int64_t> most = bound.has_max() ? std::optional(bound.max_value) : std::nullopt;
   const NodeBase* extremum = depth > 0 ? added_extremum(e) : nullptr;
   if (!extremum) return most;
-  int count = 0;  // an operand says less about a node that is also subtracted
+  int count = 0;  // a node that occurs twice may also be subtracted, where replacing it gives no bound
   visit(e, on<Min, Max>([&](const auto& node) { count += node.get() == extremum; }));
   if (count != 1) return most;
   std::optional<int64_t> by_operand[2];
@@ -110,7 +110,7 @@ std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& acc
   for (Ref<For>& loop : result.inner) {
     if (!const_int(loop->min)) return std::nullopt;
     if (const_int(loop->extent)) continue;
-    // Use the largest number of iterations, some of which may not exist.
+    // Enumerate the largest number of iterations; a condition removes those that do not exist.
     const auto bound = largest(loop->extent, analyzer_);
     if (!bound || *bound > kMostPoints) return std::nullopt;
     result.conditions.push_back(lt(loop->loop_var, loop->min + loop->extent));
@@ -123,7 +123,7 @@ std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& acc
   auto add_if_few = [&](const Ref<Var>& v) {
     const For* loop = inner_loop(v);
     const int64_t extent = loop && const_int(loop->min) ? const_int(loop->extent).value_or(0) : 0;
-    // A condition on a loop that is not enumerated decides nothing.
+    // A condition on a loop that is not enumerated is ignored.
     if (extent < 1 || extent > *most / count || !start.try_emplace(v, loop->min).second) return;
     count *= extent;
     result.inner.push_back(loops_.at(v.get()));
@@ -162,7 +162,7 @@ std::optional<TeamConflicts::Points> TeamConflicts::points(const TeamAccess& acc
     if (any_of(access.conditions, is_false) || any_of(moving.conditions, is_false)) continue;
     auto offset = analysis::evaluate(moving.offset, values);
     if (!offset) return std::nullopt;
-    // Threads are the outermost digits.
+    // The thread is the most significant digit of the point.
     int64_t inner = count / team_;
     result.emplace_back(*offset, static_cast<int>(point / std::max<int64_t>(inner, 1)));
   }
@@ -262,8 +262,8 @@ bool TeamConflicts::share_bytes(const Points& a, int64_t width_a, int64_t distan
   });
 }
 
-/// The values that a distance may have, by cases of a loop's variable: of its iterations, where they are few, else of
-/// what is left of it in a division by a constant. False where they are not known.
+/// Collects the values of a distance, by cases of a loop variable: its iterations, if they are few, else its remainders
+/// modulo a constant period. Returns false if they are not known.
 bool TeamConflicts::distances_of(const Expr& distance, std::vector<int64_t>& into) {
   if (auto known = const_int(distance)) {
     into.push_back(*known);
@@ -279,11 +279,11 @@ bool TeamConflicts::distances_of(const Expr& distance, std::vector<int64_t>& int
   const bool is_short = start && extent && *extent <= kMostCases;
   const int64_t cases = is_short ? *extent : period_of(distance, by);
   if (!is_short && cases == 1) return false;
-  const Ref<Var> times = var("times", by.dtype());
+  const Ref<Var> quotient = var("quotient", by.dtype());
   for (int64_t i = 0; i < cases; ++i) {
-    const Expr value = is_short ? Expr(int_imm(by.dtype(), *start + i)) : times * cases + i;
+    const Expr value = is_short ? Expr(int_imm(by.dtype(), *start + i)) : quotient * cases + i;
     const Expr one = analyzer_.simplify(substitute(distance, {{by, value}}));
-    if (uses_var(one, times) || !distances_of(one, into) || into.size() > kMostCases) return false;
+    if (uses_var(one, quotient) || !distances_of(one, into) || into.size() > kMostCases) return false;
   }
   return true;
 }

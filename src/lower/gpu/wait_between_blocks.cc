@@ -54,7 +54,8 @@ class Waits {
         [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
           const bool uniform = is_uniform(branch->condition);
           Ref<IfThenElse> inner = under(uniform, [&] { return r.descend(branch); });
-          if (!uniform || !by_order_ || !waits() || !analysis::waits_behind(branch->condition, branch)) return inner;
+          if (!uniform || !by_order_ || !waits() || !analysis::needs_barrier_after_condition(branch->condition, branch))
+            return inner;
           IfThenElse copy = *inner;
           Ref<Var> holds = var("holds", copy.condition.dtype());
           const Expr condition = std::exchange(copy.condition, holds);
@@ -89,8 +90,8 @@ class Waits {
   }
 
   /// An iteration uses memory as the one before it left it.
-  bool waits_for_next(const Stmt& body) const {
-    if (by_order_ && analysis::waits_for_next(body)) return true;
+  bool needs_barrier_between_iterations(const Stmt& body) const {
+    if (by_order_ && analysis::needs_barrier_between_iterations(body)) return true;
     if (analysis::has_blocks(body) || !has_team_loops(body)) return false;
     const analysis::Touched touched = analysis::Touched::by(body, kTeamMemory);
     return touched.depends_on(touched);
@@ -114,7 +115,7 @@ class Waits {
     if (!uniform) varying_.insert(loop->loop_var);
     int before = waits_;
     bool serial = loop->kind == ForKind::kSerial || loop->kind == ForKind::kUnrolled;
-    waits_ += uniform && serial && waits() && waits_for_next(loop->body);
+    waits_ += uniform && serial && waits() && needs_barrier_between_iterations(loop->body);
     Ref<For> inner = under(uniform && serial, [&] { return r.descend(loop); });
     if (waits_ == before) return inner;
     // The next iteration may write what other threads still read.
@@ -159,7 +160,7 @@ class Waits {
 }  // namespace
 
 PassResult wait_between_blocks(const Ref<PrimFunc>& func, PassContext&) {
-  return with_body(func, Waits(analysis::waits_by_order(*func)).run(func->body));
+  return with_body(func, Waits(analysis::has_implicit_barriers(*func)).run(func->body));
 }
 
 }  // namespace tilewright::lower

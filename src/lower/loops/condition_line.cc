@@ -34,7 +34,7 @@ std::optional<int64_t> Line::const_border() const {
 
 std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Inside& inside, bool least,
                             arith::Analyzer& analyzer, IndexVariables& variables) {
-  if (!uses_var(comparison, v) || !variables.decides(comparison)) return {};
+  if (!uses_var(comparison, v) || !variables.is_decidable(comparison)) return {};
   Expr slack = slack_of(comparison);
   if (!slack.defined()) return {};
   arith::IntSet values = arith::eval_set(slack, inside.ranges, analyzer);

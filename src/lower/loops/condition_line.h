@@ -1,4 +1,4 @@
-// Where, along a loop, a comparison begins or ceases to hold.
+// Computes at which iteration of a loop a comparison starts or stops to hold, so that the loop can be split there.
 #pragma once
 
 #include <optional>
@@ -10,24 +10,24 @@
 
 namespace tilewright::lower {
 
-/// Variables that are defined inside of a loop, and the ranges of those that have one.
+/// Variables that are defined inside of a loop, and their ranges, if known.
 struct Inside {
   arith::Domains ranges;
   std::unordered_set<NodeRef> defined;
 };
 
-/// p * v + q, where q uses nothing that is defined inside, and p is not 0.
+/// The linear function p * v + q of a loop variable v, where p is not 0 and q is invariant in the loop.
 struct Line {
   int64_t p;
   Expr q;
 
-  /// The first v for which it is at least 0 if it rises, the first for which it is not if it falls.
+  /// Returns the first v with p * v + q >= 0 if p is positive, or with p * v + q < 0 if p is negative.
   Expr border() const;
   std::optional<int64_t> const_border() const;
 };
 
-/// The least value (or the greatest) of an expression that is at least 0 exactly where a comparison of indices holds,
-/// over all that is inside of the loop over `v`; nothing if it is not linear.
+/// Returns the minimum (or maximum), over all inner iterations of the loop over `v`, of an expression that is >= 0
+/// exactly where a comparison of indices holds. Nothing if that is not linear in v.
 std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Inside& inside, bool least,
                             arith::Analyzer& analyzer, IndexVariables& variables);
 

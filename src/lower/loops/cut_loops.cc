@@ -10,7 +10,7 @@ Stmt strip(const Ref<For>& loop, const Stmt& body, const Expr& first, const Ref<
   const Expr offset = first + lane;
   Stmt inner = substitute_folding(body, loop->loop_var, loop->min + offset);
   auto extent = const_int(loop->extent), begin = const_int(first);
-  // A strip begins at a multiple of its width.
+  // Without a constant `first`, strips begin at multiples of the width.
   const bool is_full = extent && (begin ? *begin + width <= *extent : *extent % width == 0);
   if (!is_full) inner = make<IfThenElse>({lt(offset, loop->extent), inner, {}});
   if (width == 1) return substitute_folding(inner, lane, zero(lane.dtype()));

@@ -1,5 +1,5 @@
-// Loops in parts: strips of as many iterations as a vector has lanes, what is left behind them, and the iterations
-// before, in and behind a middle where conditions are known.
+// Strip-mines loops for vectorization, and splits loops into prologue, main loop and epilogue where conditions change.
+// Shared by split_vector_loops, vectorize_plain_loops, peel_edges and partition_loops.
 #pragma once
 
 #include <optional>
@@ -13,23 +13,24 @@
 
 namespace tilewright::lower {
 
-/// `body` for the iterations first + lane of a loop, counted from its start, of which those behind its end do nothing.
+/// Returns one strip of a loop: a loop of `kind` over `lane` that runs `body` for iterations first + lane, counted from
+/// the loop's start. Iterations beyond the loop's end are masked.
 Stmt strip(const Ref<For>& loop, const Stmt& body, const Expr& first, const Ref<Var>& lane, int64_t width,
            ForKind kind);
-/// A loop of kind `outer` over such strips.
+/// Strip-mines the loop: returns a loop of kind `outer` over such strips.
 ///
 ///   for i in range(n): body(i)         for i_0 in range((n + width - 1) // width):
 ///                                        for lane in KIND(width):
 ///                                          if i_0 * width + lane < n: body(i_0 * width + lane)
 Stmt strips(const Ref<For>& loop, const Stmt& body, const Ref<Var>& lane, int64_t width, ForKind kind, ForKind outer);
-/// A copy of the loop without its first `done` iterations.
+/// Returns a copy of the loop without its first `done` iterations.
 Ref<For> remainder(const Ref<For>& loop, const Expr& done);
-/// The iterations [begin, begin + extent) of a loop.
+/// Returns the loop over [begin, begin + extent) with the same variable and body.
 Ref<For> part_of(const Ref<For>& loop, const Expr& begin, const Expr& extent);
-/// The first iteration alone.
+/// Returns the body in the first iteration.
 Stmt first_iteration(const For& loop);
 
-/// Returns the annotation "pragma_loop_partition_hint" of a loop.
+/// Returns the annotation "pragma_loop_partition_hint" of a loop; nothing if it has none.
 std::optional<bool> partition_hint(const For& loop);
 
 /// Base of passes that cut loops where conditions change.
@@ -38,8 +39,8 @@ class LoopCutter : protected LoopContext {
   using LoopContext::LoopContext;
 
  protected:
-  /// Calls `condition` for the conditions of branches in the loop and `store` for its stores, both with what is defined
-  /// around them in the loop.
+  /// Calls `condition` for the branch conditions in the loop and `store` for its stores, both with the variables
+  /// defined around them inside of the loop.
   template <class F, class G>
   void walk(const For& loop, const F& condition, const G& store) {
     Inside around;
@@ -70,8 +71,8 @@ class LoopCutter : protected LoopContext {
     inside(loop, look);
   }
 
-  /// A parallel loop is not cut, since two of them would wait for each other: it branches. Iterations in [low, high)
-  /// run `middle`, others `edges`, both through `r`; a null end is the loop's own.
+  /// Instead of splitting a parallel loop, which would add a barrier between the parts, branches in its body:
+  /// iterations in [low, high) run `middle`, others run `edges`, both rewritten by `r`. A null bound is the loop's own.
   Stmt branch(const Ref<For>& loop, const Expr& low, const Expr& high, const Stmt& middle, const Stmt& edges,
               Rewriter& r);
 };

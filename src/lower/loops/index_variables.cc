@@ -52,7 +52,7 @@ bool is_of_integers(const Expr& condition) {
          !uses_any_var(condition, [](const Ref<Var>& v) { return !v.dtype().is_integral(); });
 }
 
-bool IndexVariables::decides(const Expr& condition) {
+bool IndexVariables::is_decidable(const Expr& condition) {
   if (effect_of(condition) != Effect::kPure) return false;
   return is_of_integers(condition) && !may_wrap(condition);
 }

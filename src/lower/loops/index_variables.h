@@ -1,8 +1,9 @@
-// Which variables are indices and sizes, and what is made of them: only their arithmetic is known not to overflow.
+// Distinguishes indices and sizes, whose arithmetic does not overflow, from data, whose arithmetic wraps. The analyzer
+// may only be asked about conditions on the former. Loop partitioning and index simplification depend on that.
 //
-//   x: T.int32 = A[i]                  `x` is data: its arithmetic wraps, and a condition of it is decided by what runs
+//   x: T.int32 = A[i]                  x is data: x * 2 may wrap, so the condition is not simplified
 //   if x * 2 // 2 == x:
-//     for k in range(x):               a bound of a loop is a size while the loop runs
+//     for k in range(x):               inside of the loop, its bound x counts as a size
 //       if k + 1 <= x: ...
 #pragma once
 
@@ -13,24 +14,24 @@
 
 namespace tilewright::lower {
 
-/// Whether all variables of the condition are integers, and nothing in it is a number of another type.
+/// Whether the condition contains only integer variables and constants.
 bool is_of_integers(const Expr& condition);
 
 class IndexVariables {
  public:
-  /// `analyzer` knows the ranges of what is noted here.
+  /// `analyzer` must know the ranges of the loops and variables that are entered and noted.
   IndexVariables(const PrimFunc& func, arith::Analyzer& analyzer);
 
-  /// The loop runs over [min, min + extent).
+  /// Enters and leaves the body of a loop.
   void enter(const For& loop);
   void leave(const For& loop);
-  /// Whether the value is made of indices and sizes; then so is the variable.
+  /// Classifies a let variable: it is an index if its value is made of indices and sizes. Returns whether it is.
   bool note(const Ref<Var>& v, const Expr& value);
 
-  /// Whether the context decides about the condition: nothing in it reads, or leaves the range of its type on the way.
-  /// Sizes are small enough for what is made of them; nothing is known of data.
-  bool decides(const Expr& condition);
-  /// Whether the arithmetic of the value may wrap, whatever its loads return.
+  /// Whether the analyzer may evaluate the condition: it reads no memory, and none of its arithmetic may wrap. Sizes
+  /// are assumed to be small enough for the index arithmetic of the program (analysis/size_limits.h).
+  bool is_decidable(const Expr& condition);
+  /// Whether the arithmetic of the expression may wrap, for any values of its loads.
   bool may_wrap(const Expr& e);
 
  private:
@@ -40,11 +41,11 @@ class IndexVariables {
 
   arith::Analyzer& analyzer_;
   std::unordered_set<NodeRef> known_;        ///< indices and sizes
-  std::unordered_set<NodeRef> open_;         ///< variables without a bound
-  std::unordered_multiset<NodeRef> bounds_;  ///< data that bounds the loops around
+  std::unordered_set<NodeRef> open_;         ///< indices and sizes without a constant bound
+  std::unordered_multiset<NodeRef> bounds_;  ///< data that are bounds of enclosing loops
 };
 
-/// Facts about the variables around, collected while a pass walks through a function.
+/// Base of passes: ranges and kinds of the variables in scope, collected while the pass walks through a function.
 class LoopContext {
  public:
   explicit LoopContext(const PrimFunc& func);

@@ -1,4 +1,4 @@
-// Separate the iterations of loops that need no condition from those that do.
+// Split loops into a main loop without conditions and remainders with conditions, as TVM's LoopPartition.
 //
 //   Before                               After
 //   for i in range(17):                  for i in range(16):
@@ -7,17 +7,17 @@
 //         B[i * 6 + a] = 0.0             for a in range(4):
 //                                          B[a + 96] = 0.0
 //
-// A condition 0 <= p * i + q(a) with a constant p holds for all values of a beyond, or up to, one value of i, which is
-// where the loop is split; and for some value of a beyond, or up to, another one. Iterations in which nothing can
-// happen are removed. The iterations of a parallel loop stay one loop: its body branches. A vectorized loop is only
-// shortened, never split, since its remainder is a mask. An unrolled loop is split where that is at a constant
-// iteration. A loop of threads keeps its iterations: as many threads as a kernel has run all of its loops.
+// A condition 0 <= p * i + q(a) with a constant p holds for all inner iterations a if i is beyond (or up to) one value,
+// where the loop is split, and for no a if i is beyond (or up to) another value. Iterations without effect are removed.
+// A parallel loop is not split; its body branches. A vectorized loop is only shortened, since its remainder is a mask.
+// An unrolled loop is split only at a constant iteration. Thread-bound loops are not changed, since all loops of a
+// kernel run on the same number of threads.
 //
-// The annotation "pragma_loop_partition_hint" of a loop decides about it: 0 keeps its conditions, which costs a mask or
-// a branch in each iteration and no second copy of the body; 1 separates them, however large the body is.
+// The annotation "pragma_loop_partition_hint" of a loop overrides the criteria: 0 keeps conditions in the loop, which
+// costs a mask or branch per iteration but no copy of the body; 1 splits the loop, however large its body is.
 //
 // Needs      no blocks: predicates are conditions
-// Ensures    conditions that always hold are gone; those that never hold are gone with their statements
+// Ensures    conditions that always hold are removed; those that never hold are removed with their statements
 // Placement  before vectorize_loops, which turns the conditions that are left into masks
 #include <algorithm>
 
@@ -36,8 +36,9 @@ namespace {
 
 /// Bodies larger than this are not duplicated: each copy costs build time.
 constexpr int64_t kMostNodes = 4000;
-/// Variables in conditions looked at in all: each loop of a nest looks at those inside of it several times. A padded
-/// convolution in tiles of four levels that do not divide takes 210,000; what is left behind so many stays as it is.
+/// Work limit, in visited variables of conditions: each loop of a nest visits those inside of it several times. A
+/// padded convolution with four levels of tiles that do not divide takes 210,000. Beyond the limit, loops stay
+/// unchanged.
 constexpr int64_t kMostWork = 400'000;
 
 int64_t count_nodes(const Stmt& s) {
@@ -79,7 +80,7 @@ class Partitioner : private LoopCutter {
   Stmt simplify_branch(const IfThenElse& branch, Rewriter& r) {
     Expr remainder = bool_imm(true), known = bool_imm(true);
     for (const Expr& atom : conjuncts(branch.condition)) {
-      if (variables_.decides(atom)) {
+      if (variables_.is_decidable(atom)) {
         known = logical_and(known, atom);
         if (analyzer_.can_prove(atom)) continue;
         if (analyzer_.can_prove(logical_not(atom))) return branch.else_case.defined() ? r(branch.else_case) : nop();
@@ -113,12 +114,12 @@ class Partitioner : private LoopCutter {
       if (is_const_int(extent, 1)) return r(first_iteration(*loop));
     }
     Split split = find_split(*loop, end);
-    // A loop that is to be unrolled keeps its number of iterations: indices of registers have to be constants.
+    // An unrolled loop keeps a constant trip count, because indices of registers must be constants.
     auto moves = [](const Expr& border) { return border.defined() && !const_int(border); };
     if (loop->kind == ForKind::kUnrolled && const_int(extent) && (moves(split.low) || moves(split.high))) split = {};
     if (of_threads && (split.low.defined() || split.high.defined())) split = {};
-    // Threads in lockstep run the same iterations: a condition costs them less than two loops of different lengths, and
-    // those that wait for one another in a loop must not leave it at different iterations.
+    // In lockstep threads, a condition costs less than two loops of different lengths. With a barrier in the loop,
+    // threads must not leave it at different iterations.
     if (target_.is_in(TargetSet::kGpu) && (moves(split.low) || moves(split.high))) split = {};
     if (split.atoms.empty()) return rebuild(loop, loop->min, extent, loop->body, r);
     Stmt clean = drop_atoms(loop->body, split.atoms);
@@ -147,7 +148,7 @@ class Partitioner : private LoopCutter {
     return make(std::move(copy), loop.span());
   }
 
-  /// The loop over [low, high) with this body.
+  /// Returns the loop over [low, high) with this body.
   Stmt piece(const Ref<For>& loop, const Expr& low, const Expr& high, const Stmt& body, bool is_copy, Rewriter& r) {
     Expr extent = analyzer_.simplify(high - low);
     arith::ConstIntBound bound = analyzer_.const_int_bound(extent);
@@ -164,7 +165,7 @@ class Partitioner : private LoopCutter {
     Stmt once = r(first_iteration(*part));
     if (bound.min_value >= 1 || is_nop(once)) return once;
     Expr runs = analyzer_.simplify(gt(extent, 0));
-    // A loop that is empty where this one is needs no condition.
+    // If the inner loop is empty whenever the condition is false, no condition is needed.
     if (const For* inner = once.as<For>()) {
       auto scope = analyzer_.constraint(logical_not(runs));
       if (analyzer_.can_prove(le(inner->extent, 0))) return once;
@@ -172,7 +173,7 @@ class Partitioner : private LoopCutter {
     return make<IfThenElse>({runs, once, {}});
   }
 
-  /// A vectorized loop whose last lanes do nothing gets fewer lanes, if that leaves whole registers or a power of two.
+  /// Shortens a vectorized loop whose last lanes are always masked, if whole registers or a power of two remain.
   Stmt shorten(const Ref<For>& loop, const Expr& end, Rewriter& r) {
     Split split = find_split(*loop, end);
     bool cut = !split.atoms.empty() && split.high.defined() && !split.low.defined();
@@ -189,30 +190,30 @@ class Partitioner : private LoopCutter {
     return rebuild(loop, loop->min, int_imm(loop->extent.dtype(), size), body, r);
   }
 
-  /// The part [from, to) of a loop of constant range.
+  /// Returns the part [from, to) of a loop with constant bounds.
   static Ref<For> between(const Ref<For>& loop, int64_t from, int64_t to) {
     return part_of(loop, int_imm(loop->min.dtype(), from), int_imm(loop->extent.dtype(), to - from));
   }
 
-  /// Whether nothing happens in these iterations.
+  /// Whether these iterations have no effect.
   bool is_idle(const Ref<For>& loop, int64_t from, int64_t to, Rewriter& r) {
     Ref<For> part = renew_defs(between(loop, from, to)).cast<For>();
     return is_nop(rebuild(part, part->min, part->extent, part->body, r));
   }
 
-  /// Iterations [from, to) in which one of some conditions may hold.
+  /// Returns the iterations [from, to) in which one of the conditions may hold.
   struct Alive {
     int64_t from, to;
   };
 
-  /// The loop without the iterations at its ends in which nothing happens.
+  /// Removes iterations without effect at the ends of the loop.
   Ref<For> trim(const Ref<For>& loop, Rewriter& r) {
     auto min = const_int(loop->min), extent = const_int(loop->extent);
     if (!min || !extent || *extent < 2 || count_nodes(loop->body) > kMostNodes) return loop;
     int64_t end = *min + *extent;
     Alive alive{end, *min};
     walk_atoms(*loop, [&](const Expr& atom, const Inside& around) { note_alive(atom, loop->loop_var, around, alive); });
-    // Conditions of one kind may say nothing about an end.
+    // A kind of condition may give no bound at one end.
     int64_t low = alive.from > *min && alive.from < end ? alive.from : *min;
     int64_t high = alive.to > low && alive.to < end ? alive.to : end;
     if (high < end && !is_idle(loop, high, end, r)) high = end;
@@ -295,7 +296,7 @@ class Partitioner : private LoopCutter {
     split.atoms.push_back(atom);
   }
 
-  /// The value in the range of the loop, and of the type of its variable.
+  /// Clamps the value to the range of the loop, in the type of its variable.
   Expr clip(const Expr& value, const Expr& low, const Expr& high) {
     Expr result = value;
     if (!analyzer_.can_prove_less_equal(low, result)) result = max(low, result);

@@ -1,18 +1,19 @@
-// Separate the iterations of loops for which the values that are stored are decided in advance from those at the edges.
+// Peel the iterations at the edges of loops, so that conditions and clamped indices in stored values are constant in
+// the main loop.
 //
 //   Before                                                  After
 //   for j in range(64):                                     B[0] = A[0] + A[0]
 //     B[j] = A[T.max(j - 1, 0)] + A[j]                      for j in range(63):
 //                                                             B[j + 1] = A[j] + A[j + 1]
 //
-// Stencils whose edges are clamped, zero by if_then_else, or periodic ((j + 1) % 64) thus have plain loops between the
-// edges. The values that are stored, and their order, stay. The iterations of a parallel loop stay one loop: its body
-// branches. Loops that are to be unrolled, or are short, stay as they are. So do loops that count through registers,
-// whose vectors would become of many widths, and large bodies, as each copy costs build time. A loop's
-// "pragma_loop_partition_hint" decides instead, where there is one: 0 keeps it whole, 1 does not.
+// Stencils with clamped, zero (if_then_else) or periodic ((j + 1) % 64) boundaries thus have plain main loops. Stored
+// values and their order do not change. A parallel loop is not split; its body branches. Unrolled and short loops are
+// not peeled, nor loops over registers, which would need vectors of many widths, nor large bodies, since each copy
+// costs build time. The annotation "pragma_loop_partition_hint" of a loop overrides these criteria: 0 disables peeling,
+// 1 forces it.
 //
 // Needs      flat buffers
-// Ensures    conditions in values, and clamped indices, that always hold are gone between the edges
+// Ensures    conditions in values, and clamps of indices, that always hold in the main loop are removed there
 // Placement  before simplify_indices and vectorize_plain_loops, which see plain indices between the edges
 #include <algorithm>
 
@@ -26,19 +27,19 @@
 namespace tilewright::lower {
 namespace {
 
-/// Accesses in a body that is copied, and in all copies together.
+/// Maximum number of accesses in a copied body, and in all copies together.
 constexpr int64_t kMostPeeledAccesses = 120, kMostCopied = 1500;
-/// Iterations of a loop, and full vectors of a vectorized one, that are worth it.
+/// Minimum trip count of a loop, and minimum number of full vectors of a vectorized loop.
 constexpr int64_t kFewestIterations = 8, kFewestVectors = 4;
-/// An index that wraps around is peeled if the loop has at least so many times the iterations of the edge.
+/// Periodic indices are peeled if the loop has at least this many times the iterations of the edge.
 constexpr int64_t kLeastBetween = 4;
 
 bool is_lazy(const Call& call) { return intrinsic_of(call) == Intrinsic::k_if_then_else; }
 
-/// Conditions and indices that are deeper are not looked at: each costs time that grows with its size.
+/// Maximum depth of analyzed conditions and indices, because the analysis time grows with their size.
 constexpr uint32_t kDeepestCondition = 64;
 
-/// The comparison that decides which of two numbers is taken: whether it is the one that moves with the loop.
+/// The comparison by which a min or max selects its operand.
 Expr winner_moves(const Expr& a, const Expr& b, bool greater, const Ref<Var>& v) {
   const Expr &moves = uses_var(a, v) ? a : b, &stays = uses_var(a, v) ? b : a;
   return greater ? ge(moves, stays) : le(moves, stays);
@@ -98,14 +99,14 @@ class Peeler : private LoopCutter {
     return count <= kMostPeeledAccesses && copied_ + 2 * count <= kMostCopied;
   }
 
-  /// Whether iterations differ in the registers that they store to.
+  /// Whether iterations store to different registers.
   static bool counts_registers(const For& loop) {
     return any_node(loop.body, [&](const Ref<BufferStore>& store) {
       return is_local(*store->buffer) && uses_var(store->indices[0], loop.loop_var);
     });
   }
 
-  /// Once loops are unrolled that are to be.
+  /// Counts the accesses after unrolling.
   static int64_t accesses(const Stmt& body) {
     int64_t count = 0, copies = 1;
     visit(
@@ -133,7 +134,7 @@ class Peeler : private LoopCutter {
     return which.to - which.from > 1 ? peel(piece, r) : r(first_iteration(*piece));
   }
 
-  // ---- where the edges are
+  // ---- positions of the edges
 
   Part between_edges(const For& loop, Part all) {
     Part inner = all;
@@ -148,7 +149,7 @@ class Peeler : private LoopCutter {
         inner.to = std::min(inner.to, *border);
       }
     };
-    // An index that wraps around once, near an end of the loop: (i + 7) % n.
+    // A periodic index that wraps around once, near an end of the loop: (i + 7) % n.
     auto consider_wrap = [&](const Expr& dividend, const Expr& divisor, const Inside& around) {
       const bool is_known = dividend.dtype().is_int() && dividend.depth() <= kDeepestCondition;
       auto turns = is_known ? turns_of(dividend, divisor) : std::nullopt;
@@ -194,9 +195,9 @@ class Peeler : private LoopCutter {
     for (const Expr& atom : conjuncts(condition)) use(atom);
   }
 
-  // ---- what is decided
+  // ---- simplification in the main loop
 
-  /// Returns the store without conditions that the ranges of the loops decide.
+  /// Returns the store without conditions that are constant for the ranges of the loops.
   Stmt decided(const Ref<BufferStore>& store) {
     return rewrite(
         Stmt(store), [&](const Ref<Call>& call, Rewriter& r) -> Expr { return choice(call, r); },
@@ -210,14 +211,14 @@ class Peeler : private LoopCutter {
         [&](const Ref<Min>& e, Rewriter& r) -> Expr { return extreme(e, le(e->a, e->b), ge(e->a, e->b), r); },
         [&](const Ref<FloorMod>& e, Rewriter& r) -> Expr {
           auto turns = e->a.dtype().is_int() ? turns_of(e->a, e->b) : std::nullopt;
-          if (!turns || turns->first != turns->second || !variables_.decides(ge(e->a, 0))) {
+          if (!turns || turns->first != turns->second || !variables_.is_decidable(ge(e->a, 0))) {
             return r.descend(e);
           }
           return r(e->a) - int_imm(e->a.dtype(), turns->first * *const_int(e->b));
         });
   }
 
-  /// The least and the greatest number of whole periods in a dividend; nothing where the type ends within the first.
+  /// Returns the minimum and maximum quotient of a dividend; nothing if the period exceeds the type.
   std::optional<std::pair<int64_t, int64_t>> turns_of(const Expr& dividend, const Expr& divisor) {
     auto period = const_int(divisor);
     if (!period || *period < 1 || dividend.dtype().is_vector()) return std::nullopt;
@@ -239,20 +240,20 @@ class Peeler : private LoopCutter {
 
   template <class T>
   Expr extreme(const Ref<T>& e, const Expr& first, const Expr& second, Rewriter& r) {
-    if (!e->a.dtype().is_int() || !variables_.decides(first)) return r.descend(e);
+    if (!e->a.dtype().is_int() || !variables_.is_decidable(first)) return r.descend(e);
     if (analyzer_.can_prove(first)) return r(e->a);
     if (analyzer_.can_prove(second)) return r(e->b);
     return r.descend(e);
   }
 
-  /// Returns the terms of a condition that are not decided.
+  /// Returns the terms of a condition that are not constant.
   Expr undecided(const Expr& condition) {
     Expr rest = bool_imm(true);
     bool never = false;
     for_each_atom(condition, [&](const Expr& atom) {
-      const bool is_known = variables_.decides(atom);
+      const bool is_known = variables_.is_decidable(atom);
       if (is_known && analyzer_.can_prove(atom)) return;
-      // An earlier term may be what makes this one safe to evaluate.
+      // An earlier term may guard the evaluation of this one.
       never |= is_known && is_true(rest) && analyzer_.can_prove(logical_not(atom));
       rest = logical_and(rest, atom);
     });
@@ -260,7 +261,7 @@ class Peeler : private LoopCutter {
   }
 
   const Target& target_;
-  int around_ = 0;  ///< loops around that were peeled
+  int around_ = 0;  ///< number of enclosing loops that were peeled
   int64_t copied_ = 0;
 };
 

@@ -87,7 +87,7 @@ class Simplifier : private LoopContext {
   /// Whether it is made of what comes from memory, whose arithmetic wraps in indices, too.
   bool is_data(const Expr& e) const { return effect_of(e) != Effect::kPure || uses_any_of(e, data_); }
   Expr decide(const Expr& condition) {
-    return variables_.decides(condition) ? analyzer_.simplify(condition) : condition;
+    return variables_.is_decidable(condition) ? analyzer_.simplify(condition) : condition;
   }
   Stmt simplify_loop(const Ref<For>& loop, Rewriter& r) {
     Expr low = index(r(loop->min)), extent = index(r(loop->extent));
@@ -137,7 +137,7 @@ class Simplifier : private LoopContext {
     if (is_true(condition)) return r(branch.then_case);
     if (is_false(condition)) return branch.else_case.defined() ? r(branch.else_case) : nop();
     Stmt then_case, else_case;
-    if (variables_.decides(condition)) {
+    if (variables_.is_decidable(condition)) {
       auto scope = analyzer_.constraint(condition);
       then_case = r(branch.then_case);
     } else {

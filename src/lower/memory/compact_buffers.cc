@@ -173,7 +173,7 @@ class RegionCollector {
     }
   }
 
-  /// Takes note of an entry of the annotation, or says why it cannot be done.
+  /// Records an entry of the annotation. Returns why it is invalid; empty if it is valid.
   std::string why_no_alignment(const Block& block, const NodeRef& item) {
     const List* entry = item.as<List>();
     bool good = entry && entry->items.size() == 4;

@@ -52,7 +52,7 @@ class LoopPromotion {
         [&](const Ref<BufferStore>& store) { updates_.push_back(store); });
   }
 
-  /// Takes stores as long as they are initial values, from the one right before the loop on; those that remain stay.
+  /// Removes from `before` the stores of initial values right before the loop, and keeps the others.
   void take(std::vector<Stmt>& before) {
     while (!before.empty() && accumulators_.size() < kMostAccumulators) {
       const Ref<BufferStore> store = before.back().cast<BufferStore>();

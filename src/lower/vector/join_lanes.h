@@ -1,4 +1,4 @@
-// One value of all lanes of a vector.
+// Reduces the lanes of a vector to one value, by halves.
 //
 //   lanes_1 = lanes[0:32] + lanes[32:64]
 //   lanes_2 = lanes_1[0:16] + lanes_1[16:32]; ...
@@ -12,7 +12,7 @@
 
 namespace tilewright::lower {
 
-/// An annotation of an allocation: partial sums, so many of each result, which are added in the end.
+/// Annotation of an allocation of partial sums: how many there are per result.
 inline constexpr const char* kPartialSums = "partial_sums";
 
 using Bindings = std::vector<std::pair<Ref<Var>, Expr>>;

@@ -1,4 +1,5 @@
-// Whether iterations of a loop may run as lanes: each statement for all of them before the next one.
+// Decides whether a loop may be vectorized: whether each statement may run for all iterations (lanes) before the next
+// statement runs.
 #pragma once
 
 #include <optional>
@@ -22,11 +23,11 @@ struct LaneAccess {
   bool writes = false;
   int position = 0;               ///< in the order of execution within one iteration
   std::vector<Ref<For>> loops;    ///< inside of the loop and around the access, outermost first
-  bool conditional = false;       ///< not all iterations do it
+  bool conditional = false;       ///< whether some iterations may skip it
   std::optional<int64_t> stride;  ///< stride of the index between iterations; null: not constant
 };
 
-/// The accesses of a loop, and what they allow.
+/// The accesses of a loop, and the dependences between its iterations.
 class LaneAccesses {
  public:
   /// `private_memory` holds the data variables that nothing else points into.
@@ -40,7 +41,7 @@ class LaneAccesses {
   void note_names();
   void note_name(const Ref<Var>& name, const Expr& value);
   bool has_moving_name(const NodeRef& node) const;
-  /// Whether it uses the loop's variable, or a name of what may differ between iterations.
+  /// Whether the expression depends on the loop's variable, or on a let variable that may differ between iterations.
   bool moves(const NodeRef& node) const;
   void collect(const Stmt& s);
   void collect(const Expr& e);
@@ -51,16 +52,16 @@ class LaneAccesses {
   bool beyond_lanes(const Expr& gap, int64_t stride);
   bool all_differ(const Expr& index);
   bool apart(const LaneAccess& a, const LaneAccess& b);
-  /// The index with variables of the loops around the access and what depends on these, and with the lane's if asked
-  /// for, replaced by fresh ones of the same ranges.
+  /// Returns the index with fresh variables, of the same ranges, in place of inner loops and what depends on them; also
+  /// of the loop itself if asked for.
   Expr elsewhere(const LaneAccess& access, bool other_lane);
 
   const Ref<For>& loop_;
   const std::unordered_set<NodeRef>& private_memory_;
   arith::Analyzer& analyzer_;
-  std::unordered_set<NodeRef> written_;  ///< data variables of what the loop stores to
-  std::unordered_set<NodeRef> moving_;   ///< what lets name that may differ between iterations
-  std::vector<Ref<Var>> inner_names_;    ///< what lets name below loops inside
+  std::unordered_set<NodeRef> written_;  ///< data variables of buffers that the loop stores to
+  std::unordered_set<NodeRef> moving_;   ///< let variables that may differ between iterations
+  std::vector<Ref<Var>> inner_names_;    ///< let variables inside of inner loops
   std::vector<LaneAccess> accesses_;
   std::vector<Ref<For>> inside_;
   int conditions_ = 0;  // around what is being collected

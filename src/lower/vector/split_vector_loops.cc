@@ -1,4 +1,4 @@
-// Cut vectorized loops to the widths that processors have.
+// Strip-mine vectorized loops to the vector widths of the target.
 //
 //   Before                               After
 //   for j in T.vectorized(1000):         for j_0 in range(32):
@@ -34,8 +34,8 @@ int64_t next_power_of_two(int64_t n) {
   return power;
 }
 
-/// One masked vector is better than several short ones where much is computed with it and little is stored: masked
-/// stores are slow on many processors.
+/// Whether one masked vector is better than several short ones: if there is much computation and few stores, since
+/// masked stores are slow on many processors.
 bool computes_much(const Stmt& body) {
   bool found = calls_elementary_function(body);
   visit(
@@ -69,7 +69,7 @@ class Splitter {
   Stmt long_loop(std::optional<int64_t> extent) const {
     bool alone = calls_elementary_function(loop_->body);
     int64_t width = (alone ? 1 : kCutRegisters) * native_;
-    // A divisor that is nearly as wide needs no remainder.
+    // A width that divides the extent, and is nearly as large, needs no remainder.
     for (int64_t w = (alone ? 1 : kMostRegisters) * native_; extent && w >= 2 * native_; w /= 2) {
       if (*extent % w == 0) {
         width = w;

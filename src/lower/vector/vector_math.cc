@@ -17,7 +17,7 @@ int widest_element(const Stmt& body) {
   return bits;
 }
 
-bool has_masks(const Target& target, DataType type) {
+bool has_masked_access(const Target& target, DataType type) {
   return target.has("avx512bw") || (target.has("avx") && type.bits >= 32);
 }
 
@@ -31,13 +31,13 @@ Expr to_lanes(const Expr& value, int lanes) {
   return lanes == 1 || value.dtype().is_vector() ? value : broadcast(value, lanes);
 }
 
-bool divides(Kind kind) {
+bool is_division(Kind kind) {
   return kind == Kind::kDiv || kind == Kind::kMod || kind == Kind::kFloorDiv || kind == Kind::kFloorMod;
 }
 
 Expr vector_binary(Kind kind, const Expr& a, const Expr& b) {
   const Broadcast* same = b.as<Broadcast>();
-  if (divides(kind) && is_const_int(same ? same->value : b, 0)) {
+  if (is_division(kind) && is_const_int(same ? same->value : b, 0)) {
     return to_lanes(zero(a.dtype().element()), std::max(a.dtype().lanes, b.dtype().lanes));
   }
   if (a.dtype().is_scalar() && b.dtype().is_scalar()) return binary(kind, a, b);

@@ -1,4 +1,6 @@
-// Expressions on ramps and broadcasts, kept in the form that says most: the sum of a ramp and a broadcast is a ramp.
+// Arithmetic on vector expressions that keeps ramps and broadcasts symbolic, so that later passes recognize contiguous
+// and uniform accesses: ramp(i * 16, 1, 16) + broadcast(k, 16) becomes ramp(i * 16 + k, 1, 16). Used by the
+// vectorizers.
 #pragma once
 
 #include <functional>
@@ -8,30 +10,31 @@
 
 namespace tilewright::lower {
 
-/// Wider vectors are taken apart by the code generator into as many instructions, at a cost in build time.
+/// The most vector registers that one vector value may span. LLVM splits wide vectors into one instruction per
+/// register, which costs build time.
 constexpr int64_t kMostRegisters = 8;
-/// Number of vectors in flight that hides latencies in loops that are cut.
+/// Number of registers per strip of a strip-mined loop: enough independent vectors to hide latencies.
 constexpr int64_t kCutRegisters = 4;
 
-/// Bits of the widest element that the body of a loop touches: what decides how many lanes a register has.
+/// Returns the bits of the widest element that the body of a loop accesses, which determines the lanes per register.
 int widest_element(const Stmt& body);
-/// Elementary functions need many registers for themselves: several vectors at once would only be spilled.
+/// Whether the body calls an elementary function such as exp. Their polynomials need many registers, so that several
+/// vectors in flight would be spilled.
 bool calls_elementary_function(const Stmt& body);
 
-/// Whether the processor loads and stores vectors of this element under a condition for each lane; else these are
-/// branches.
-bool has_masks(const Target& target, DataType type);
+/// Whether the target has masked loads and stores of this element type. Without them, a lane mask becomes branches.
+bool has_masked_access(const Target& target, DataType type);
 
-bool divides(Kind kind);
-/// Like binary() of ir/build.h, for any mix of lanes. A division by the constant 0 that a condition skips gives some
-/// number, as in a kernel whose divisor is not constant.
+bool is_division(Kind kind);
+/// Like binary() of ir/build.h, for operands with different numbers of lanes. A division by the constant 0, which a
+/// condition in the program must skip, becomes 0.
 Expr vector_binary(Kind kind, const Expr& a, const Expr& b);
-/// The bits of the value, read as another type.
+/// Reinterprets the bits of the value as another type.
 Expr bits_as(DataType type, Expr value);
-/// A scalar in every lane; a vector as it is.
+/// Broadcasts a scalar; returns a vector unchanged.
 Expr to_lanes(const Expr& value, int lanes);
 
-/// The statement with variables replaced and constants folded on the way.
+/// Replaces a variable in the statement, and folds constants and branches on the way.
 Stmt substitute_folding(const Stmt& body, const Ref<Var>& v, const Expr& value);
 
 }  // namespace tilewright::lower

@@ -1,4 +1,4 @@
-// Look with vectors for the greatest or least value of a row, and where it is.
+// Vectorize argmax and argmin reductions: the greatest or least value of a row, and its position.
 //
 //   Before                                          After (floats)
 //   for k in range(1000):                           P[lane] = lane; N[lane] = -inf; odd[lane] = False
@@ -18,9 +18,9 @@
 //                                                     I[r] = T.Select(keep, I[r], place)
 //                                                     V[r] = T.Select(keep, V[r], best)
 //
-// Which of equal values is kept is what the program says: the first, the last, or that with the smaller index. Steps
-// that meet NaN depend on their order, so such rows are done again as they were written. Of 0.0 and -0.0, which are
-// equal, either may be stored. Elements that the last vector meets a second time choose nothing new.
+// Ties are resolved as in the program: to the first, the last, or the smaller index. Steps with NaN depend on their
+// order, so rows that contain NaN are computed again by the scalar loop. Of 0.0 and -0.0, which compare equal, either
+// may be stored. Elements that the last vector reads a second time do not change the result.
 //
 // Needs      flat buffers, simple indices
 // Ensures    the same results, but for the signs of zeros
@@ -45,10 +45,10 @@
 namespace tilewright::lower {
 namespace {
 
-/// Vectors that a row has to fill, for what is done at its end to pay.
+/// Minimum number of vectors per row, below which the final reduction of lanes does not pay.
 constexpr int64_t kLeastVectors = 3;
 
-/// Which of equal numbers is kept.
+/// How ties are resolved.
 enum class Tie { kFirst, kLast, kSmallerPlace };
 
 /// places[at], numbers[at] become (place, number) where the number is better.
@@ -65,7 +65,7 @@ struct Choice {
   Expr not_worse(const Expr& a, const Expr& b) const { return greatest ? ge(a, b) : le(a, b); }
 };
 
-/// Recognizes the ways in which a choice is said.
+/// Recognizes the forms in which programs write argmax and argmin.
 class Match {
  public:
   std::optional<Choice> run(const Stmt& body) {
@@ -192,7 +192,7 @@ class Match {
     return is(condition.as<GE>(), high, low) || is(condition.as<LE>(), low, high);
   }
 
-  /// The condition of the place says what becomes of equal numbers.
+  /// Determines how ties are resolved from the condition of the position.
   bool by_condition(const Condition& condition) {
     if (compares(condition, false)) {
       choice_.tie = Tie::kFirst;
@@ -212,7 +212,7 @@ class Match {
     return false;
   }
 
-  /// The numbers are equal, and the place that is chosen is the smaller one.
+  /// Whether the condition holds for equal numbers whose selected position is the smaller one.
   bool breaks_tie(const Expr& condition, bool keeps) const {
     const And* both = condition.as<And>();
     if (!both) return false;
@@ -266,7 +266,7 @@ class ChoiceVectorizer : private LoopContext {
     return after;
   }
 
-  /// Whether lanes may look for the best number each by itself.
+  /// Whether lanes may search for the best number independently.
   bool fits(Choice& choice, const Ref<For>& loop) {
     DataType place = choice.places->dtype, number = choice.numbers->dtype;
     bool types =
@@ -308,7 +308,7 @@ class ChoiceVectorizer : private LoopContext {
     return moves && together;
   }
 
-  /// Lanes hold places in the type in which they are counted.
+  /// Returns the type of positions in lanes.
   void narrow_place(Choice& choice) {
     const Cast* converted = choice.place.as<Cast>();
     if (!converted || !converted->value.dtype().is_int() || converted->value.dtype().bits < 32) return;
@@ -327,14 +327,14 @@ class ChoiceVectorizer : private LoopContext {
     return step && *step > 0;
   }
 
-  /// The loop in vectors; nothing where it is too short for them.
+  /// Returns the vectorized loop; nothing if it is too short.
   Stmt vectors(const Choice& choice, const Ref<For>& loop) {
     DataType type = loop->loop_var.dtype();
     const int bits = std::max<int>(choice.place.dtype().bits, widest_element(make<Evaluate>({choice.number})));
     const int64_t native = vector_lanes(target_, std::max<int>(bits, choice.number.dtype().bits));
     auto extent = const_int(loop->extent);
     if (native < 2 || (extent && *extent < kLeastVectors * native)) return {};
-    // Each vector in flight takes a register for its numbers, one for its places and one or two on the way.
+    // Each vector in flight needs a register for numbers, one for positions, and one or two temporaries.
     const int64_t in_flight = std::min<int64_t>(kCutRegisters, target_.vector_registers / 8);
     int64_t width = std::max<int64_t>(in_flight, 1) * native;
     while (extent && width > *extent) width /= 2;
@@ -353,7 +353,7 @@ class ChoiceVectorizer : private LoopContext {
     return make<IfThenElse>({ge(loop->extent, constant(type, width)), after, as_written(loop, zero(type))});
   }
 
-  /// The loop as it was, behind so many iterations: later passes leave it so.
+  /// Returns the scalar loop from iteration `done` on, marked so that later passes do not vectorize it.
   static Stmt as_written(const Ref<For>& loop, const Expr& done) {
     For copy = *remainder(loop, done);
     copy.annotations.set(kUnrollHint, i32(1));
@@ -370,7 +370,7 @@ class ChoiceVectorizer : private LoopContext {
       places_ = lanes(choice.place.dtype(), choice.places->name);
       numbers_ = lanes(choice.numbers->dtype, choice.numbers->name);
       if (!choice.numbers->dtype.is_float()) return;
-      // Processors without masks compare to numbers as wide.
+      // Without mask registers, comparisons give vectors of integers as wide as the operands.
       bool masks = target.has("avx512f");
       odd_ = lanes(masks ? DataType::bool_() : DataType::int_(choice.numbers->dtype.bits), "nan");
     }
@@ -386,7 +386,7 @@ class ChoiceVectorizer : private LoopContext {
       });
     }
 
-    /// Iterations from `start` on.
+    /// Returns the vector iterations from `start` on.
     Stmt step(const For& loop, const Expr& start) const {
       return in_lanes([&](const Expr& lane) {
         Expr at = start + cast(loop.loop_var.dtype(), lane);
@@ -407,7 +407,8 @@ class ChoiceVectorizer : private LoopContext {
       });
     }
 
-    /// Takes the best of all lanes, and then the rest; or everything as it was.
+    /// Reduces the lanes to the result, and continues with the remaining iterations; the alternative is the scalar
+    /// loop.
     Stmt end(const Stmt& rest, const Stmt& as_written) const {
       Bindings bound;
       const int width = static_cast<int>(width_);
@@ -461,7 +462,7 @@ class ChoiceVectorizer : private LoopContext {
       return choice_.greatest ? min_value(type) : max_value(type);
     }
 
-    /// The pair that was there before, or that of the lanes.
+    /// Selects between the previous pair and that of the lanes.
     Stmt merge(const Expr& place, const Expr& number) const {
       Expr old = choice_.old_number(), old_place = choice_.old_place();
       Expr kept = choice_.tie == Tie::kFirst ? choice_.not_worse(old, number) : choice_.better(old, number);

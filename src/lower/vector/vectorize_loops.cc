@@ -5,10 +5,10 @@
 //     if j < n:                                       A.vload(T.Ramp(i * 8, 1, 8), predicate=mask) * T.Broadcast(s, 8)
 //       C[i * 8 + j] = A[i * 8 + j] * s                   with predicate mask = T.Ramp(0, 1, 8) < T.Broadcast(n, 8)
 //
-// Stores that together fill a stretch of memory (C[2 * j] and C[2 * j + 1]) become one of interleaved lanes. Conditions
-// that differ between lanes become predicates of the loads and stores under them. Elements that lanes in a row share
-// (P[j // 2]) are loaded once, and shuffled. A statement is executed for all lanes before the next one: that is what
-// `vectorized` promises to be harmless.
+// Stores that together cover contiguous memory (C[2 * j] and C[2 * j + 1]) become one store of interleaved lanes.
+// Conditions that differ between lanes become predicates of the loads and stores under them. Elements that consecutive
+// lanes share (P[j // 2]) are loaded once, and shuffled. Each statement is executed for all lanes before the next one;
+// the annotation `vectorized` asserts that this is safe.
 //
 // Needs      flat buffers; constant extents (split_vector_loops)
 // Ensures    no vectorized loops. One whose body has no vector form (a sum into one element, a nested vector loop, a
@@ -35,7 +35,7 @@
 namespace tilewright::lower {
 namespace {
 
-/// Stores further apart are done lane by lane.
+/// Maximum distance of interleaved stores; others are stored lane by lane.
 constexpr int64_t kMostInterleaved = 4;
 
 /// Rewrites the body of one loop; `reason` is set when it cannot.
@@ -89,7 +89,7 @@ class LaneSpreader {
         });
   }
 
-  /// An index that reads memory may be another one later.
+  /// Whether an index reads memory, and thus may change.
   void note_touched(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
     if (indices.size() == 1 && effect_of(indices[0]) == Effect::kPure) touched_.emplace_back(buffer, indices[0]);
   }
@@ -165,7 +165,7 @@ class LaneSpreader {
     return mask_.defined() ? vector_binary(Kind::kAnd, mask_, wide) : wide;
   }
 
-  /// Neighboring stores C[s * lane + a] for all a in [b, b + s) as one.
+  /// Merges adjacent stores C[s * lane + a], for all a in [b, b + s), into one.
   std::vector<Stmt> interleave(std::vector<Stmt> stmts) {
     std::vector<Stmt> result;
     for (size_t i = 0; i < stmts.size();) {
@@ -180,7 +180,7 @@ class LaneSpreader {
     return result;
   }
 
-  /// The stores of an unrolled loop as one, where they fill a stretch of memory together.
+  /// Merges the stores of an unrolled loop into one, if together they cover contiguous memory.
   Stmt written_out(const For& loop) {
     auto extent = const_int(loop.extent);
     if (loop.kind != ForKind::kUnrolled || !loop.body.is<BufferStore>() || !extent || !reason.empty()) return {};
@@ -199,7 +199,7 @@ class LaneSpreader {
     const Ramp* at = store ? store->indices[0].as<Ramp>() : nullptr;
     int64_t stride = at ? const_int(at->stride).value_or(0) : 0;
     if (stride < 2 || stride > kMostInterleaved || first + static_cast<size_t>(stride) > stmts.size()) return {};
-    // The values by their places; the least of these.
+    // The values by offset, and the smallest offset.
     std::vector<Expr> values(static_cast<size_t>(stride));
     std::vector<int64_t> places;
     for (int64_t k = 0; k < stride; ++k) {
@@ -288,7 +288,7 @@ class LaneSpreader {
     return test.defined() ? Stmt(make<LetStmt>({test, condition, result}, s.span())) : result;
   }
 
-  /// One store where both cases store to the same place.
+  /// Merges the stores of both branches into one, if they store to the same element.
   Stmt merged(const IfThenElse& b, const Expr& condition) {
     const BufferStore *yes = b.then_case.as<BufferStore>(), *no = b.else_case.as<BufferStore>();
     if (!yes || !no || yes->buffer != no->buffer || yes->predicate.defined() || no->predicate.defined()) return {};
@@ -299,7 +299,7 @@ class LaneSpreader {
     return put(b.then_case.borrow<BufferStore>(), value);
   }
 
-  /// Vectorizes `what` for the lanes where the condition holds.
+  /// Vectorizes `what` under a mask: for the lanes where the condition holds.
   Expr under(const Expr& condition, const Expr& what) {
     Expr outer = mask_;
     mask_ = under(condition);
@@ -322,7 +322,7 @@ class LaneSpreader {
 
   Stmt store(const Ref<BufferStore>& s) { return put(s, spread(s->value)); }
 
-  /// Returns a hint for buffers of the program that have one element for all lanes.
+  /// Returns a hint if a buffer of the program has one element for all lanes.
   static std::string shared_by_lanes(const Buffer& buffer) {
     if (buffer.scope() != "local") return {};
     return ", a local buffer that all iterations share: give it a dimension of the loop";
@@ -344,8 +344,8 @@ class LaneSpreader {
     return make<BufferStore>({s->buffer, to_lanes(value, lanes_), {index}, predicate}, s.span());
   }
 
-  /// Steps of one reduction may use one element in several lanes, in any order. All lanes load before any stores: of
-  /// such steps all but one would be lost. `index`: in terms of the loop; `wide`: in all lanes.
+  /// Whether several lanes may update the same element, as steps of a reduction do. Since all lanes load before any
+  /// lane stores, all but one of these updates would be lost. `index`: in terms of the loop; `wide`: as a vector.
   bool may_meet(const Expr& index, const Expr& wide) {
     if (const Ramp* ramp = wide.as<Ramp>()) return const_int(analyzer_.simplify(ramp->stride)).value_or(0) == 0;
     if (effect_of(index) != Effect::kPure || names_vector(index)) return true;
@@ -358,12 +358,12 @@ class LaneSpreader {
     return false;
   }
 
-  /// Whether a let has named a value there that differs between lanes.
+  /// Whether the expression uses a let variable whose value differs between lanes.
   bool names_vector(const Expr& e) const {
     return uses_any_var(e, [&](const Ref<Var>& v) { return v != lane_ && values_.contains(v); });
   }
 
-  /// Its arithmetic stays in its type, which that of values may leave.
+  /// Vectorizes an index, whose arithmetic does not overflow, unlike that of data.
   Expr spread_index(const Expr& index) {
     const bool outer = std::exchange(in_index_, true);
     Expr result = spread(index);
@@ -376,7 +376,7 @@ class LaneSpreader {
     Expr index = spread_index(l->indices[0]);
     if (!reason.empty()) return l;
     if (index.dtype().is_scalar()) {
-      // All lanes load the same element. Under a mask it may not exist if no lane is active.
+      // All lanes load the same element. Under a mask, it may be out of bounds if no lane is active.
       if (mask_.defined() && !first_lane_is_active() && !l->predicate.defined()) {
         Expr spread_index = broadcast(index, lanes_);
         return make<BufferLoad>({l->buffer, {spread_index}, mask_}, l.span());
@@ -393,7 +393,7 @@ class LaneSpreader {
     return make<BufferLoad>({l->buffer, {index}, predicate}, l.span());
   }
 
-  /// P[k // 2]: elements that several lanes in a row ask for are loaded once.
+  /// Vectorizes P[k // 2]: elements that consecutive lanes share are loaded once.
   Expr load_once(const Ref<BufferLoad>& l) {
     const Expr& index = l->indices[0];
     if (effect_of(index) != Effect::kPure || names_vector(index)) return {};
@@ -420,7 +420,7 @@ class LaneSpreader {
     return make<Shuffle>({{few}, std::move(picks)});
   }
 
-  /// k // 2 or k % 2 for lanes that begin at a multiple of two: what differs between lanes is a constant.
+  /// Vectorizes k // 2 or k % 2 if the first lane is at a multiple of two, so that lanes differ by constants.
   Expr of_constant_lanes(Kind kind, const Expr& a, const Expr& x, const Expr& y) {
     const Ramp* places = x.as<Ramp>();
     const Broadcast* same = y.as<Broadcast>();
@@ -434,7 +434,7 @@ class LaneSpreader {
     return vector_binary(Kind::kAdd, broadcast(analyzer_.simplify(floordiv(places->base, by)), lanes_), first);
   }
 
-  /// Whether the mask of a vector that is cut off at its end surely leaves something of it.
+  /// Whether the mask of a partial vector surely has an active lane.
   bool first_lane_is_active() {
     const LT* less = mask_.as<LT>();
     if (!less) return false;
@@ -454,7 +454,7 @@ class LaneSpreader {
       if (kind == Kind::kFloorDiv || kind == Kind::kFloorMod) {
         if (Expr simple = of_constant_lanes(kind, a, x, y); simple.defined()) return simple;
       }
-      if (divides(kind)) y = divisor(y);
+      if (is_division(kind)) y = divisor(y);
       return x == a && y == b ? e : vector_binary(kind, x, y);
     };
     switch (e.kind()) {
@@ -505,20 +505,20 @@ class LaneSpreader {
     }
   }
 
-  /// Lanes that do not ask for a quotient may have no number to divide by: what they load under the mask is 0, and a
-  /// number that is the same in all lanes may be 0 where no lane asks.
+  /// Makes a divisor safe for inactive lanes, whose divisor may be 0: masked loads return 0, and a uniform divisor may
+  /// be 0 if no lane is active.
   Expr divisor(const Expr& y) {
     if (!mask_.defined() || !y.dtype().is_integral()) return y;
     const Broadcast* spread_out = y.as<Broadcast>();
     const Expr& same = spread_out ? spread_out->value : y;
     if (same.dtype().is_vector()) return make<Select>({mask_, y, broadcast(one(y.dtype().element()), lanes_)});
     if (const_int(same).value_or(0) != 0 || first_lane_is_active()) return y;
-    // The divisor stays one number for all lanes, which costs next to nothing.
+    // A uniform divisor stays uniform, which costs next to nothing.
     Expr safe = make<Select>({eq(same, 0), one(same.dtype()), same});
     return spread_out ? broadcast(safe, lanes_) : safe;
   }
 
-  /// The right side of `and` and `or` reads and divides only where the left side does not decide.
+  /// Vectorizes `and` and `or`: the right side reads and divides only in lanes where the left side does not decide.
   Expr both(const Expr& e, const Expr& a, const Expr& b) {
     Expr x = spread(a), y = spread(b);
     if (!reason.empty() || (x == a && y == b)) return e;
@@ -565,7 +565,7 @@ class LaneSpreader {
     return "a function";
   }
 
-  /// if_then_else evaluates one value only: what the lanes do not ask for is not loaded.
+  /// Vectorizes if_then_else, which evaluates one value only: loads of the other value are masked.
   Expr lazy(const std::vector<Expr>& args, const Expr& e) {
     Expr condition = spread(args[0]);
     if (!reason.empty()) return e;
@@ -596,7 +596,7 @@ class LaneSpreader {
 /// and scatter.
 constexpr int64_t kMostBranches = 64;
 
-/// Whether a loop over elements is the smaller code, and as fast: most of these are what is left behind full vectors.
+/// Whether a scalar loop is smaller and as fast, as for most remainders of vectorized loops.
 bool branches_too_much(const Stmt& vector, const Stmt& body, const Target& target) {
   if (!target.has("avx") || calls_elementary_function(body)) return false;
   int64_t branches = 0;
@@ -606,7 +606,8 @@ bool branches_too_much(const Stmt& vector, const Stmt& body, const Target& targe
     if (!predicate.defined() || predicate.dtype().is_scalar()) return;
     const Ramp* places = index.as<Ramp>();
     bool together = !index.dtype().is_vector() || (places && const_int(places->stride) == 1);
-    bool masked = together ? has_masks(target, buffer->dtype) : buffer->dtype.bits >= 32 && target.has(for_apart);
+    bool masked =
+        together ? has_masked_access(target, buffer->dtype) : buffer->dtype.bits >= 32 && target.has(for_apart);
     if (!masked) branches += predicate.dtype().lanes;
   };
   visit(
@@ -636,7 +637,7 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
         }
         reason = spreader.reason;
       } catch (const Exception& e) {
-        // Conditions stand in each load under them: where they nest, vectors take many times what one lane does.
+        // The mask is repeated in each load under it, so nested conditions make vector code many times larger.
         if (e.diagnostic().code != "ir/too-large" && e.diagnostic().code != "ir/too-deep") throw;
         reason = e.diagnostic().message;
       }
@@ -645,7 +646,7 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
     if (context.vectorized_loops.count({name, loop.span()}) != 0) {
       context.notes.push_back(
           {"lower/not-vectorized", context.function, "loop '" + name + "' is not vectorized: " + reason, loop.span()});
-    } else {  // made by passes; of an open extent, perhaps only of the last vector
+    } else {  // the loop was created by a pass, perhaps only for the last vector
       context.notes.push_back({"lower/scalar-loop", context.function,
                                "some iterations of loop '" + name + "' have no vector code: " + reason, loop.span()});
     }

@@ -1,20 +1,19 @@
-// Mark loops as vectorized that a schedule left serial, where nothing speaks against it and it pays.
+// Auto-vectorize serial loops: mark them as vectorized if that is legal and profitable.
 //
 //   Before                                  After
 //   for j in range(16):                     for j in T.vectorized(16):
 //     for k in range(64):                     for k in range(64):
 //       C[j] = C[j] + A[k] * B[k * 16 + j]      C[j] = C[j] + A[k] * B[k * 16 + j]
 //
-// Innermost loops come first. Where one cannot be taken, as here the sum over k, a loop around it may: each lane then
-// does all iterations inside, in their order, so sums stay exactly what they are. The innermost parallel loop gives
-// each thread whole vectors. A reduction itself is taken where the order of its steps changes nothing: of integers, and
-// the least or greatest of floats. Two loops that only count through memory together become one first, so that short
-// rows make long vectors; short loops inside of a vector are written out.
+// Innermost loops are tried first. If one cannot be vectorized, as here the sum over k, a loop around it may be: each
+// lane then runs all inner iterations in order, so sums are bit-exact. A parallel loop is strip-mined, so that each
+// thread gets whole vectors. Reduction loops are vectorized only if the order of steps does not matter: sums of
+// integers, and min and max of floats. Two loops that only traverse contiguous memory together are fused first, so that
+// short rows give long vectors. Short loops inside of a vector are unrolled.
 //
 // Needs      flat buffers, simple indices
-// Ensures    the same results, to the bit; a schedule's own choices stay. A note says why an innermost loop stays
-//            scalar.
-// Placement  before split_vector_loops, which cuts long loops to vectors
+// Ensures    bit-exact results; annotations of the schedule are kept. A note says why an innermost loop stays scalar.
+// Placement  before split_vector_loops, which strip-mines long loops
 #include <algorithm>
 #include <cmath>
 
@@ -34,16 +33,16 @@
 namespace tilewright::lower {
 namespace {
 
-/// Vectors have to promise at least this part of the time, or the loop stays as it is.
+/// Minimum estimated speedup, below which the loop stays scalar.
 constexpr double kWorthwhile = 0.75;
 constexpr double kUnknownTrips = 16;
-/// Loads of elements so far apart are done as loads of all elements between.
+/// Largest stride at which a strided load is done as contiguous loads and shuffles.
 constexpr int64_t kMostStride = 4;
-/// Loops inside of one that is tried: more are not looked at.
+/// Maximum number of loops inside of a candidate loop.
 constexpr int kMostInside = 6;
-/// A loop of fewer iterations is not worth a note.
+/// Minimum trip count for a note about a loop that stays scalar.
 constexpr int64_t kShort = 8;
-/// Iterations, and copies in all, of loops inside of vectors that are written out.
+/// Maximum trip count, and maximum number of copies in all, of inner loops that are unrolled.
 constexpr int64_t kMostUnrolled = 4;
 constexpr int64_t kMostCopies = 16;
 
@@ -57,18 +56,16 @@ constexpr MachineModel kMachine;
 /// Instructions that a core executes in the time of a function such as exp, and of a division of floats.
 constexpr double kElementary = kMachine.elementary_cycles * kMachine.fma_ports;
 constexpr double kDivision = kMachine.division_cycles * kMachine.fma_ports;
-/// The cost of one lane that is loaded from an address of its own, and of the step of a sum, which waits for the
-/// last.
+/// The cost of one lane of a gather, and of one step of a serial sum, which waits for the previous step.
 constexpr double kGather = kMachine.gather_cycles_per_lane * kMachine.load_ports;
 constexpr double kWait = kMachine.fma_latency_cycles * kMachine.fma_ports;
-/// A lane that is stored to an address of its own takes two instructions, of each of which a core executes one per
-/// cycle: the extraction and the store.
+/// The cost of one lane of a scatter: an extraction and a store, one per cycle each.
 constexpr double kScatter = 2 * kMachine.fma_ports / kMachine.store_ports;
 
 /// Instructions that halve the number of partial results.
 constexpr double kTogether = 3;
 
-/// Time of one iteration, in instructions: alone, and as one of the lanes of full vectors.
+/// Estimated instructions per iteration: in scalar code, and as one lane of full vectors.
 struct Cost {
   double scalar = 0, vector = 0;
 };
@@ -87,9 +84,9 @@ class Body {
 
   std::string obstacle;
   Cost cost;
-  /// Lanes far apart are loaded in a loop inside, where each holds a line of the cache, or are numbers that no
-  /// processor gathers, or are stored one by one: one register at a time is enough of them. Four registers of bytes
-  /// would be 256 stores for each statement, which LLVM takes half a minute to schedule.
+  /// Whether one register per vector is enough: lanes with a large stride are loaded in an inner loop, so that each
+  /// occupies a cache line, or have a type without gathers, or are scattered. Four registers of bytes would be 256
+  /// stores per statement, which LLVM takes half a minute to schedule.
   bool gathers_apart = false;
 
  private:
@@ -100,7 +97,7 @@ class Body {
     cost.scalar += trips_ * scalar;
     cost.vector += trips_ * vector;
   }
-  /// An operation of which one instruction serves all lanes.
+  /// Adds the cost of an operation that is one instruction for all lanes.
   void add(double cycles) { add(cycles, cycles / lanes_); }
 
   static double trips_of(const For& loop) {
@@ -153,7 +150,7 @@ class Body {
     trips_ = outer;
   }
 
-  /// Arithmetic in an index costs nothing unless lanes differ in it in no regular way.
+  /// Adds the cost of an index, which is 0 unless its lanes are irregular.
   void check_index(const Expr& index) {
     visit(index, [&](const Ref<BufferLoad>& load, Visitor&) { check(load); });
     if (index.dtype().is_vector()) refuse("it has vector code");
@@ -231,9 +228,9 @@ class Body {
     }
   }
 
-  /// A lane that does not take part must not touch memory.
+  /// Whether accesses need a mask, because inactive lanes must not access memory.
   void masked(DataType type, bool stores) {
-    if (has_masks(target_, type)) {
+    if (has_masked_access(target_, type)) {
       add(0, (stores ? 2 : 1) / lanes_);
     } else {
       add(0, 4);
@@ -251,7 +248,7 @@ class Body {
     if (!access.stride || std::abs(stride) > kMostStride) {
       add(1, access.writes ? kScatter : kGather);
       gathers_apart |= !access.loops.empty() || access.buffer->dtype.bits < 32;
-      // Scattered elements are stored one by one, and in a scalar loop their places are found by adding.
+      // Lanes are scattered one by one, and the scalar loop computes addresses by an addition.
       if (!access.stride && !access.writes) add_arithmetic(access.index);
     } else if (stride == 0 || stride == 1) {
       add(1);
@@ -263,7 +260,7 @@ class Body {
       add(1, 2 * static_cast<double>(std::abs(stride)) / lanes_);
     }
     if (access.writes && conditional_store(access)) masked(access.buffer->dtype, true);
-    // A sum waits for its last step; lanes do not wait for one another.
+    // Steps of a serial sum wait for one another; lanes do not.
     if (access.writes && !access.loops.empty() && !uses_var(access.index, access.loops.back()->loop_var)) {
       trips_ = trips;
       add(kWait);
@@ -308,7 +305,7 @@ class Body {
   int conditional_ = 0;
 };
 
-/// Hints, and instructions that somebody has chosen, have nothing to do in vectors.
+/// Whether the body has hints or explicit machine instructions, which have no vector form.
 bool only_instructions(const Stmt& body) {
   return !has_node<BufferStore>(body) && !any_node(body, [](const Ref<Evaluate>& evaluated) {
     return !is_nop(evaluated) && !is_call_to(evaluated->value, Intrinsic::k_prefetch) &&
@@ -362,18 +359,18 @@ class PlainLoopVectorizer {
     return inner;
   }
 
-  /// Returns why the loop stays as it is; empty: it does not.
+  /// Returns why the loop stays scalar; empty if it is vectorized.
   std::string obstacle(const Ref<For>& loop, bool parallel, bool innermost) {
     auto extent = const_int(loop->extent);
     int64_t lanes = vector_lanes(context_.target, widest_element(loop->body));
     const int64_t most = extent ? *extent : analyzer_.const_int_bound(loop->extent).max_value;
     if (most < std::max<int64_t>(lanes / 2, 2)) return "it is short";
-    // Vectors are taken from the threads: there have to be enough iterations for both.
+    // Vectors reduce the iterations for threads, so there must be enough for both.
     bool enough = innermost && !extent;
     if (extent) enough = *extent >= kMostRegisters * lanes * 4 * context_.target.num_cores;
     if (parallel && !enough) return "its iterations are few, and go to threads";
     if (!innermost && uses_registers(loop->body)) return "the schedule decides about registers";
-    // Where lanes may combine values in any order, each has a partial result of its own (vectorize_reductions).
+    // If lanes may combine values in any order, each gets its own accumulator (vectorize_reductions).
     Ref<For> apart = innermost ? with_partial_results(loop) : loop;
     LaneAccesses accesses(apart, private_memory_, analyzer_);
     Body body(apart, accesses, context_.target);
@@ -388,8 +385,8 @@ class PlainLoopVectorizer {
     return "";
   }
 
-  /// The loop with an element for each iteration in place of what all of them combine values in, if their order does
-  /// not matter; else the loop as it is.
+  /// Returns the loop with a separate accumulator per iteration, if the order of combination does not matter;
+  /// otherwise, the unchanged loop.
   Ref<For> with_partial_results(const Ref<For>& loop) {
     std::unordered_map<NodeRef, Stmt> steps;
     bool exact = true;
@@ -435,7 +432,7 @@ class PlainLoopVectorizer {
         [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });
   }
 
-  /// Two loops as one where every index counts through both: i * 3 + j for j in [0, 3) is one number.
+  /// Fuses two loops if every index traverses both contiguously: i * 3 + j for j in [0, 3).
   Ref<For> fuse(const Ref<For>& outer) {
     Ref<For> inner = outer->body.cast<For>();
     auto plain = [](const For& loop) {
@@ -493,21 +490,22 @@ class PlainLoopVectorizer {
     return make(std::move(copy));
   }
 
-  /// One register at a time: as many lines of the cache as it has lanes are in use, not several times that.
+  /// Returns the lanes of one register, so that as many cache lines are in use as it has lanes, and not several times
+  /// that.
   Stmt narrow_vectors(const Ref<For>& loop) {
-    // The lanes of an index are 32 bits wide.
+    // Lanes of gather indices are 32 bits wide.
     int64_t width = vector_lanes(context_.target, std::max(widest_element(loop->body), 32));
     auto extent = const_int(loop->extent);
     if (extent && *extent <= width) return vectorized(loop);
     return in_strips(loop, width);
   }
 
-  /// A parallel loop over vectors of kCutRegisters registers.
+  /// Strip-mines a parallel loop into vectors of kCutRegisters registers.
   Stmt parallel_vectors(const Ref<For>& loop) {
     return in_strips(loop, kCutRegisters * vector_lanes(context_.target, widest_element(loop->body)));
   }
 
-  /// The loop over vectors of so many lanes.
+  /// Strip-mines the loop into vectors of this many lanes.
   static Stmt in_strips(const Ref<For>& loop, int64_t width) {
     int64_t copies = 1;
     return strips(loop, written_out(loop->body, copies), make<Var>(*loop->loop_var), width, ForKind::kVectorized,
@@ -517,9 +515,9 @@ class PlainLoopVectorizer {
   PassContext& context_;
   std::unordered_set<NodeRef> private_memory_;
   arith::Analyzer analyzer_;
-  std::vector<Note> scalar_;  ///< about innermost loops so far
+  std::vector<Note> scalar_;  ///< notes about innermost loops that stay scalar
   bool in_vector_ = false;
-  bool narrow_ = false;  ///< the loop last looked at takes one register at a time
+  bool narrow_ = false;  ///< whether the last analyzed loop uses one register per vector
 };
 
 }  // namespace

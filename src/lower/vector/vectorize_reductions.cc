@@ -147,7 +147,7 @@ class LanesOfReductions : private LoopContext {
     const IfThenElse* branch = s.as<IfThenElse>();
     for_each_child(s, [&](const NodeRef& child, Role) {
       if (child.sort() != Sort::kStmt) return;
-      bool holds = branch && child == branch->then_case && variables_.decides(branch->condition);
+      bool holds = branch && child == branch->then_case && variables_.is_decidable(branch->condition);
       auto scope = analyzer_.constraint(holds ? branch->condition : bool_imm(true));
       good = good && collect(Stmt(child), loop, inside, found);
     });
@@ -254,13 +254,13 @@ class LanesOfReductions : private LoopContext {
     const Expr& index = reduction.store->indices[0];
     Expr condition = bool_imm(true);
     for (const Expr& guard : reduction.guards) {
-      if (variables_.decides(guard)) condition = logical_and(condition, guard);
+      if (variables_.is_decidable(guard)) condition = logical_and(condition, guard);
     }
     auto scope = analyzer_.constraint(condition);
     return analyzer_.can_prove(ge(index, 0)) && analyzer_.can_prove(lt(index, result->shape[0]));
   }
 
-  bool proves(const Expr& condition) { return variables_.decides(condition) && analyzer_.can_prove(condition); }
+  bool proves(const Expr& condition) { return variables_.is_decidable(condition) && analyzer_.can_prove(condition); }
 
   /// Partial results are registers, next to those that hold operands.
   int64_t most_results() const { return std::max<int64_t>(1, target_.vector_registers * 3 / 4); }

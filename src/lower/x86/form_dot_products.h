@@ -6,8 +6,8 @@
 
 namespace tilewright::lower {
 
-/// Products that one sum takes at a time where the operand of a sum is a product of bytes, and the target has an
-/// instruction for that; else 1.
+/// Returns how many products a dot-product instruction of the target adds to one accumulator, if the operand is a
+/// product of bytes and the target has such an instruction; else 1.
 int64_t group_of(const Expr& operand, const Target& target);
 
 }  // namespace tilewright::lower

@@ -9,7 +9,7 @@ struct Bind {
   std::string thread_axis;
   using Members = Fields<&Bind::loop, &Bind::thread_axis>;
   using Returns = None;
-  static constexpr bool kBelieves = true;
+  static constexpr bool kMayAssumeDeclarations = true;
   static constexpr std::string_view kDoc = R"(Let the iterations of a loop run on the threads of a GPU.
 
 Args:

@@ -456,7 +456,7 @@ class Division {
     BlockRealize pseudo{inner_values_, bool_imm(true), make(std::move(inside))};
     analysis::ReductionStart start = analysis::reduction_start(pseudo, reducing, analyzer_);
     if (!start.condition.defined()) return no(start.why_not);
-    const Expr& starts = has_init_without_steps(*realize.block) ? start.wanted : start.condition;
+    const Expr& starts = has_init_without_steps(*realize.block) ? start.predicate : start.condition;
     if (!is_true(starts)) return no("the reduction inside may have no step at all");
     for (const Ref<For>& loop : reducing) {
       if (uses_var(inner_condition_, loop->loop_var)) {

@@ -252,7 +252,7 @@ Status check_early_bounds(const Place& block, const Table& table) {
 /// The loop or block right in the body of the scope that holds the block.
 int top_of(const Tree& tree, int scope, int block) {
   int at = block;
-  while (at != scope && !CopyPlace{scope, at, false}.is_direct(tree)) at = tree[at].parent;
+  while (at != scope && !CopyPlace{scope, at, false}.is_outside_loops(tree)) at = tree[at].parent;
   return at;
 }
 

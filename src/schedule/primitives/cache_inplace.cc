@@ -107,7 +107,7 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
   }
   arith::Analyzer analyzer;
   for (const Ref<IterVar>& axis : block.block().iter_vars) analyzer.bind(axis->var, axis->dom);
-  std::vector<Ref<BufferRegion>> taken = facts.takes;
+  std::vector<Ref<BufferRegion>> taken = facts.live_in;
   if (block.block().init.defined()) taken.push_back(update.write);
   for (const Ref<BufferRegion>& region : taken) {
     if (region->buffer != buffer) continue;

@@ -32,7 +32,7 @@
 #include "schedule/primitives/cache_read.h"
 #include "schedule/redeclare.h"
 #include "schedule/relocate.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -108,8 +108,9 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   CopyPlace place = start_of(tree, request.scope);
   Copy copy = make_copy(buffer, cache.storage_scope, region, true);
   const int first = *std::ranges::min_element(request.readers);
-  copy.condition = has_value(tree, tree[place.near].parent, first, buffer, request.readers, arith::box_of(copy.region));
-  if (!copy.condition.defined()) return no_value(request.block, buffer, "cache_read/P4");
+  copy.condition =
+      written_condition(tree, tree[place.near].parent, first, buffer, request.readers, arith::box_of(copy.region));
+  if (!copy.condition.defined()) return refuse_unwritten(request.block, buffer, "cache_read/P4");
   return std::pair(place, std::move(copy));
 }
 
@@ -136,11 +137,11 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
   Ref<BufferRegion> by;
   for (const Ref<BufferRegion>& write : producer.writes) {
     if (write->buffer != buffer || !loops) continue;
-    Expr runs = runs_at_all(tree, request.writer, write, *loops, analyzer);
-    written = written_or_chosen(tree, request.writer, write, *loops, analyzer);
+    Expr runs = run_condition(tree, request.writer, write, *loops, analyzer);
+    written = written_with_mask(tree, request.writer, write, *loops, analyzer);
     by = write;
     // Sums over nothing have no value to copy, unless all of them are read.
-    if (!written || is_read_anyhow(tree, request.readers, buffer, written->box, outside)) continue;
+    if (!written || surely_reads(tree, request.readers, buffer, written->box, outside)) continue;
     if (runs.defined()) written->condition = logical_and(written->condition, runs);
     if (!runs.defined()) written.reset();
   }
@@ -152,8 +153,8 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
                   "cache before the loops around the writer are changed");
   }
   Copy copy = make_copy(buffer, cache.storage_scope, arith::clip_to_shape(written->box, buffer->shape, analyzer),
-                        place.is_direct(tree));
-  choose_elements(copy, *written, by);
+                        place.is_outside_loops(tree));
+  set_mask(copy, *written, by);
   return std::pair(place, std::move(copy));
 }
 

@@ -13,7 +13,7 @@ struct CacheRead {
       Fields<&CacheRead::block, &CacheRead::read_buffer_index, &CacheRead::storage_scope, &CacheRead::consumer_blocks>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
-  static constexpr bool kBelieves = true;
+  static constexpr bool kMayAssumeDeclarations = true;
   static constexpr std::string_view kDoc = R"(Copy a buffer into a new one, and redirect its readers to the copy.
 
 The copy is a block of its own, before the first of the readers or at the top of the scope; compute_at moves it.

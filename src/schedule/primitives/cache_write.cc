@@ -30,7 +30,7 @@
 #include "schedule/early_bounds.h"
 #include "schedule/kept_shape.h"
 #include "schedule/relocate.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -120,7 +120,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Ca
   const Ref<Buffer>& buffer = request.write->buffer;
   const BlockRealize& realize = *tree.realize_at(writer);
   if (loops) {
-    auto written = written_or_chosen(tree, writer, request.write, *loops, analyzer);
+    auto written = written_with_mask(tree, writer, request.write, *loops, analyzer);
     arith::Box all = analysis::touched(realize, request.write, tree, *loops, analyzer);
     if (written && arith::proves_subset(all, written->box, analyzer)) {
       // Sums over nothing have no value to copy. That all of them are read shows that they have steps, where what is
@@ -128,8 +128,8 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Ca
       const auto& allocated = tree.block_at(request.scope).alloc_buffers;
       bool alone =
           is_contained(allocated, buffer) && analysis::Scope::of(tree, request.scope).writers(buffer).size() == 1;
-      if (!alone || !is_read_anyhow(tree, later, buffer, written->box, outside)) {
-        Expr runs = runs_at_all(tree, writer, request.write, *loops, analyzer);
+      if (!alone || !surely_reads(tree, later, buffer, written->box, outside)) {
+        Expr runs = run_condition(tree, writer, request.write, *loops, analyzer);
         if (!runs.defined()) {
           return refuse("cache_write/P4",
                         "whether the sums of " + describe(request.block) + " have steps differs between its elements",
@@ -146,8 +146,8 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Ca
                           "' cannot be computed where its loops have no iteration",
                       request.block, "cache before the loops around the block are changed");
       }
-      Copy copy = make_copy(buffer, cache.storage_scope, std::move(region), place.is_direct(tree));
-      choose_elements(copy, *written, request.write);
+      Copy copy = make_copy(buffer, cache.storage_scope, std::move(region), place.is_outside_loops(tree));
+      set_mask(copy, *written, request.write);
       return std::pair(place, std::move(copy));
     }
   }

@@ -13,7 +13,7 @@ struct CacheWrite {
                          &CacheWrite::consumer_blocks>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
-  static constexpr bool kBelieves = true;
+  static constexpr bool kMayAssumeDeclarations = true;
   static constexpr std::string_view kDoc = R"(Make a block write a new buffer, and copy it back to the old one.
 
 The copy is a block of its own; reverse_compute_at moves it.

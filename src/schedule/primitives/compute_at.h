@@ -12,7 +12,7 @@ struct ComputeAt {
   using Members = Fields<&ComputeAt::block, &ComputeAt::loop, &ComputeAt::preserve_unit_loops, &ComputeAt::index>;
   using Returns = None;
   static constexpr int kRequired = 2;
-  static constexpr bool kBelieves = true;
+  static constexpr bool kMayAssumeDeclarations = true;
   static constexpr std::string_view kDoc =
       R"(Move a producer under a loop of its consumers, and compute there only what they need.
 

@@ -69,7 +69,7 @@ Diagnostic refuse_condition(const Place& block, const Expr& condition, const std
                 "it is to bound axes by numbers: 2 <= vi and vi < 10");
 }
 
-/// Takes the terms of the condition as bounds of axes.
+/// Interprets the terms of the condition as bounds of axes.
 Result<Inside> find_inside(const Place& block, const Expr& condition, arith::Analyzer& analyzer) {
   const std::vector<Ref<IterVar>>& axes = block.block().iter_vars;
   Inside inside{std::vector<Expr>(axes.size()), std::vector<Expr>(axes.size())};

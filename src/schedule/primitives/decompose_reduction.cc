@@ -179,7 +179,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   auto renamed = [&](const Expr& e) { return substitute(e, loop_vars); };
   for (Expr& value : values) value = renamed(value);
   init.annotations.erase(kInitWithoutSteps);
-  Expr predicate = renamed(has_init_without_steps(*realize.block) ? start.wanted : start.condition);
+  Expr predicate = renamed(has_init_without_steps(*realize.block) ? start.predicate : start.condition);
   *made = make(std::move(init), realize.block.span());
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = predicate, .block = *made});
   for (int at : reversed(copied)) {

@@ -11,7 +11,7 @@ struct LoopPartition {
   using Members = Fields<&LoopPartition::loop, &LoopPartition::factors, &LoopPartition::preserve_unit_iters>;
   using Returns = std::vector<LoopRV>;
   static constexpr int kRequired = 2;
-  static constexpr bool kBelieves = true;
+  static constexpr bool kMayAssumeDeclarations = true;
   static constexpr std::string_view kDoc = R"(Cut a loop into consecutive ones, each with a copy of the body.
 
 With i for the loop and B for the first block below it, the loop i0 stands in a block B_i0_partition and runs over the

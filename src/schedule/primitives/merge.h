@@ -8,7 +8,7 @@ struct Merge {
   Star<LoopRV> loops;
   using Members = Fields<&Merge::loops>;
   using Returns = LoopRV;
-  static constexpr bool kBelieves = true;
+  static constexpr bool kMayAssumeDeclarations = true;
   static constexpr std::string_view kDoc = R"(Merge neighboring loop nests into one.
 
 Args:

@@ -42,7 +42,7 @@
 #include "schedule/edit.h"
 #include "schedule/kept_shape.h"
 #include "schedule/relocate.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -392,8 +392,9 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
     if (!needs(*read)) continue;
     padded.push_back(pad_buffer(*read, place, extents));
     edit.insert_before(top, copy_nest(padded.back(), true, bool_imm(true), &copies.emplace_back()));
-    Expr condition = has_value(tree, tree[top].parent, place.at, read->buffer, {place.at}, copied(padded.back()));
-    if (!condition.defined() || !is_true(condition)) return no_value(place, read->buffer, "pad_einsum/P5");
+    Expr condition =
+        written_condition(tree, tree[top].parent, place.at, read->buffer, {place.at}, copied(padded.back()));
+    if (!condition.defined() || !is_true(condition)) return refuse_unwritten(place, read->buffer, "pad_einsum/P5");
     if (auto obstacle = why_not_all_written(state, place, scope_at, read->buffer)) {
       return refuse("pad_einsum/P5", *obstacle,
                     "pad before the loops around the block and around its producers are changed");
@@ -404,9 +405,9 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
     if (auto obstacle = analysis::why_init_not_first(tree, tree[top].parent, place.at))
       return refuse("pad_einsum/P5", *obstacle, "pad before the loops of the reduction are changed");
     padded.push_back(pad_buffer(*write, place, extents));
-    Expr condition = has_value(tree, tree[top].parent, tree[top].end, write->buffer,
-                               blocks(scope.readers(write->buffer)), copied(padded.back()));
-    if (!condition.defined()) return no_value(place, write->buffer, "pad_einsum/P5");
+    Expr condition = written_condition(tree, tree[top].parent, tree[top].end, write->buffer,
+                                       blocks(scope.readers(write->buffer)), copied(padded.back()));
+    if (!condition.defined()) return refuse_unwritten(place, write->buffer, "pad_einsum/P5");
     edit.insert_after(top, copy_nest(padded.back(), false, condition, &copies.emplace_back()));
   }
   // Loops above those that become longer stay as they are.

@@ -8,7 +8,7 @@ struct Parallel {
   LoopRV loop;
   using Members = Fields<&Parallel::loop>;
   using Returns = None;
-  static constexpr bool kBelieves = true;
+  static constexpr bool kMayAssumeDeclarations = true;
   static constexpr std::string_view kDoc = R"(Let the iterations of a loop run on several cores.
 
 Args:

@@ -26,7 +26,7 @@
 #include "ir/op.h"
 #include "ir/substitute.h"
 #include "schedule/region_copy.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -71,7 +71,7 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   }
   auto analyzer = analysis::analyzer_above(tree, at.block.at);
   const BlockRealize& realize = *tree.realize_at(at.block.at);
-  const bool always = is_true(realize.predicate) && !may_not_read(realize.block->body);
+  const bool always = is_true(realize.predicate) && !may_skip_read(realize.block->body);
   for (const Ref<Range>& r : frame.region) {
     if (!always && (effect_of(r->min) != Effect::kPure || effect_of(r->extent) != Effect::kPure)) {
       return refuse("prefetch_at/P5",

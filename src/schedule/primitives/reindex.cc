@@ -27,7 +27,7 @@
 #include "schedule/axis_copy.h"
 #include "schedule/kept_shape.h"
 #include "schedule/relocate.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -133,16 +133,16 @@ Result<ReindexRequest> check(const State& state, const ReIndex& reindex) {
   request.axes = axes_used(block.block(), request.indices);
   int at = block.at;
   while (tree[tree[at].parent].is_loop && tree.children(tree[at].parent).size() == 1) at = tree[at].parent;
-  if (!CopyPlace{request.scope, at, true}.is_direct(tree)) {
+  if (!CopyPlace{request.scope, at, true}.is_outside_loops(tree)) {
     return refuse("reindex/P3", describe(block) + " is not alone in the loops around it", block,
                   "reindex before other blocks are moved under its loops");
   }
   TW_RETURN_IF_ERROR(check_values(state, request));
   request.condition = condition_of_no_loop(tree, block.at);
   if (request.reads) {
-    Expr written = has_value(tree, request.scope, block.at, request.buffer, {block.at},
-                             box_of_axes(block.block(), request.indices));
-    if (!written.defined()) return no_value(block, request.buffer, "reindex/P5");
+    Expr written = written_condition(tree, request.scope, block.at, request.buffer, {block.at},
+                                     box_of_axes(block.block(), request.indices));
+    if (!written.defined()) return refuse_unwritten(block, request.buffer, "reindex/P5");
     request.condition = logical_and(request.condition, written);
   }
   return request;

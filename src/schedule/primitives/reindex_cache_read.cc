@@ -31,7 +31,7 @@
 #include "ir/build.h"
 #include "schedule/axis_copy.h"
 #include "schedule/relocate.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -78,8 +78,9 @@ Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
   AxisCacheCodes codes{"reindex_cache_read/P4", "reindex_cache_read/P5", "reindex_cache_read/P6"};
   TW_TRY(axes, axis_cache(block, buffer, cache.storage_scope, *cache.index_map.map.as<IndexMap>(), codes));
   const int outside = tree[place.near].parent;
-  axes.condition = has_value(tree, outside, block.at, buffer, {block.at}, box_of_axes(block.block(), axes.old_indices));
-  if (!axes.condition.defined()) return no_value(block, buffer, "reindex_cache_read/P6");
+  axes.condition =
+      written_condition(tree, outside, block.at, buffer, {block.at}, box_of_axes(block.block(), axes.old_indices));
+  if (!axes.condition.defined()) return refuse_unwritten(block, buffer, "reindex_cache_read/P6");
   Ref<Block> copy_block;
   TW_TRY(nest, axis_copy_nest(block, outside, axes, true, "reindex_cache_read/P7", &copy_block));
 

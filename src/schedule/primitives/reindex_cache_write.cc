@@ -27,7 +27,7 @@
 #include "schedule/axis_copy.h"
 #include "schedule/primitives/reindex_cache_write.h"
 #include "schedule/relocate.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 
 namespace tilewright::schedule {
 namespace {

@@ -8,7 +8,7 @@ struct Reorder {
   Star<LoopRV> ordered_loops;
   using Members = Fields<&Reorder::ordered_loops>;
   using Returns = None;
-  static constexpr bool kBelieves = true;
+  static constexpr bool kMayAssumeDeclarations = true;
   static constexpr std::string_view kDoc = R"(Put loops of one nest into another order.
 
 Args:

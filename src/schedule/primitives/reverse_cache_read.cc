@@ -32,7 +32,7 @@
 #include "schedule/redeclare.h"
 #include "schedule/relocate.h"
 #include "schedule/reverse_copy.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -81,8 +81,9 @@ Result<Plan> plan(const State& state, const ReverseCacheRead& cache) {
   } else {
     TW_RETURN_IF_ERROR(check_inside(block, axes.old_indices, buffer, "reverse_cache_read/P6"));
   }
-  axes.condition = has_value(tree, outside, block.at, buffer, {block.at}, box_of_axes(block.block(), axes.old_indices));
-  if (!axes.condition.defined()) return no_value(block, buffer, "reverse_cache_read/P6");
+  axes.condition =
+      written_condition(tree, outside, block.at, buffer, {block.at}, box_of_axes(block.block(), axes.old_indices));
+  if (!axes.condition.defined()) return refuse_unwritten(block, buffer, "reverse_cache_read/P6");
   TW_TRY(runs, has_instances(block, outside, axes, "reverse_cache_read/P7"));
   axes.condition = logical_and(axes.condition, runs);
   Ref<Block> copy_block;

@@ -13,7 +13,7 @@ struct ReverseComputeAt {
                          &ReverseComputeAt::index>;
   using Returns = None;
   static constexpr int kRequired = 2;
-  static constexpr bool kBelieves = true;
+  static constexpr bool kMayAssumeDeclarations = true;
   static constexpr std::string_view kDoc =
       R"(Move a consumer under a loop of its producers, and compute there what they have just produced.
 

@@ -36,7 +36,7 @@
 #include "schedule/inline.h"
 #include "schedule/primitives/reverse_compute_inline.h"
 #include "schedule/relocate.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -296,7 +296,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   }
   auto analyzer = analysis::analyzer_above(tree, pair.producer.at);
   analyzer.assume(realize.predicate);
-  std::vector<Expr> conditions{steady_condition(tree, block.at)};
+  std::vector<Expr> conditions{invariant_condition(tree, block.at)};
   for (const Expr& condition : merged.conditions) conditions.push_back(substitute(condition, bound));
   std::erase_if(conditions, [&](const Expr& left) { return analyzer.can_prove(left); });
   realize.predicate = with_conditions(tree, pair.producer.at, realize.predicate, conditions);
@@ -321,7 +321,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
     return refuse("reverse_compute_inline/P5", *obstacle, "inline before the loops of the two blocks are changed");
   // A consumer that ran for all values of its axes, on what its producer had surely computed, runs for all of them now.
   // Where a condition decides whether it reads at all, it may have run without any instance of the producer.
-  bool runs_all = !may_not_read(pair.outer.store->value) && runs_whole_domain(tree, block.at) &&
+  bool runs_all = !may_skip_read(pair.outer.store->value) && runs_whole_domain(tree, block.at) &&
                   !analysis::why_not_covered(tree, pair.producer.at, block.at, buffer);
   if (!runs_all && !pair.inner.loops.empty()) {
     return refuse("reverse_compute_inline/P6",

@@ -76,7 +76,7 @@
 #include "schedule/redeclare.h"
 #include "schedule/relocate.h"
 #include "schedule/rfactor_scattered.h"
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -475,7 +475,7 @@ Status check_elements(const ReductionChain& chain, const analysis::Reducer& redu
 /// Where the last of equal pairs stays, groups follow one another as their steps did, and have no steps that start
 /// again at their ends: such a step would take the place of an equal pair.
 Status check_order_of_groups(const ReductionChain& chain, const analysis::Reducer& reducer) {
-  if (!reducer.takes_last()) return Ok{};
+  if (!reducer.keeps_last()) return Ok{};
   const Expr& predicate = chain.block.tree->realize_at(chain.block.at)->predicate;
   bool is_limited = false;
   for (size_t i : indices_of(chain.loops)) {

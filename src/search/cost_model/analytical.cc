@@ -22,21 +22,21 @@ using analysis::LoopSums;
 using analysis::Operations;
 using analysis::StoreFact;
 
-constexpr double kSmallLoop = 8;    // iterations that the back end writes out unasked
-constexpr double kFewest = 8;       // iterations that are worth making vectors of, unasked
-constexpr double kMostCopies = 16;  // copies that are unrolled without a hint
-constexpr double kScattered = 1.5;  // by how much short rows are slower to fetch
+constexpr double kSmallLoop = 8;    // largest trip count that the back end fully unrolls without a hint
+constexpr double kFewest = 8;       // smallest trip count that is vectorized without a hint
+constexpr double kMostCopies = 16;  // most copies of the body that are unrolled without a hint
+constexpr double kScattered = 1.5;  // factor of the memory time for short rows
 
-/// An access with what the model asks of it.
+/// An access, and its strides in the loops of the nest.
 struct Stream {
   const AccessFact* access;
   int size;                   ///< bytes of an element
-  std::vector<double> steps;  ///< by loop of the nest, in elements; 0: does not move
-  std::vector<bool> even;     ///< by loop of the nest: each step is the same
-  std::vector<bool> moves;    ///< by loop of the nest
+  std::vector<double> steps;  ///< per loop of the nest, the stride in elements; 0 if invariant
+  std::vector<bool> even;     ///< per loop of the nest, whether the stride is constant
+  std::vector<bool> moves;    ///< per loop of the nest, whether the access depends on the loop
 };
 
-/// One store: its nest, of which the inner loops are a block of straight code.
+/// Estimates the cost of one store in its loop nest, of which the inner loops are unrolled to straight-line code.
 class StoreModel {
  public:
   StoreModel(LoopProgram& program, const StoreFact& store, const Target& target, const MachineModel& machine);
@@ -44,7 +44,7 @@ class StoreModel {
   double compute_cycles();
   double memory_cycles(double program_bytes) const;
   double overhead_seconds() const;
-  /// Cores that work on it, on average.
+  /// Average number of busy cores.
   double threads() const { return threads_; }
   double chunks() const { return chunks_; }
   double spilled() const { return spilled_; }
@@ -54,8 +54,7 @@ class StoreModel {
   void choose_vector();
   void choose_block();
   double extent(size_t at) const { return static_cast<double>(program_.loops[nest_[at]].count()); }
-  /// Vectors that an access takes for one iteration of the block; with `distinct`, the number of registers that hold
-  /// them.
+  /// Number of vectors that one execution of the straight-line code accesses.
   double vectors(const Stream& stream) const;
   double divisions_done_before() const;
   double work_of_one() const;
@@ -69,10 +68,11 @@ class StoreModel {
   const MachineModel& machine_;
   std::vector<int> nest_;
   std::vector<Stream> streams_;
-  int vector_ = -1;  ///< vector loop of the nest; -1: scalar code
+  int vector_ = -1;  ///< the vectorized loop of the nest; -1 for scalar code
   double lanes_ = 1;
-  std::vector<bool> block_;  ///< by loop of the nest: written out
-  /// Divisions in the indices of a loop over several dimensions: its code has none, where all it accesses is even.
+  std::vector<bool> block_;  ///< per loop of the nest, whether it is unrolled
+  /// Whether a fused loop divides in its indices, although all its accesses have constant strides: the generated code
+  /// then has no divisions.
   bool divides_in_vain_ = false;
   double iterations_ = 1, threads_ = 1, chunks_ = 1, spilled_ = 0, entries_ = 0;
 };
@@ -86,7 +86,7 @@ StoreModel::StoreModel(LoopProgram& program, const StoreFact& store, const Targe
     iterations_ *= once ? 1 : extent(at);
     if (loop.kind != ForKind::kParallel && loop.kind != ForKind::kThreadBinding) continue;
     if (entries_ == 0) entries_ = around;
-    // Only the outermost parallel loops, one directly inside the other, are shared among threads.
+    // Only the outermost parallel loops, if directly nested, are distributed to threads.
     if (around == chunks_ * entries_) chunks_ *= extent(at);
   }
   double cores = std::max(1, target.num_cores);
@@ -100,7 +100,7 @@ void StoreModel::read_streams() {
   for (const AccessFact& access : store_.accesses) {
     const BufferFact& buffer = program_.buffers[access.buffer];
     Stream stream{&access, buffer.element_bytes(), {}, {}, {}};
-    // The flat offset. A loop over several dimensions at once, (f // 4, f % 4), may have a constant stride.
+    // The flat offset: a fused loop, with indices (f // 4, f % 4), may have a constant stride in it.
     LoopSum place = LoopSums::constant(0);
     int64_t size = 1;
     for (size_t d = access.index.size(); d-- > 0;) {
@@ -127,7 +127,7 @@ void StoreModel::read_streams() {
       stream.even.push_back(even);
       stream.moves.push_back(moves);
     }
-    // An element that is read and written is loaded once.
+    // Equal accesses count once.
     bool known = any_of(streams_, [&](const Stream& other) {
       return other.access->buffer == access.buffer && other.access->writes == access.writes &&
              other.access->index == access.index;
@@ -136,8 +136,8 @@ void StoreModel::read_streams() {
   }
 }
 
-/// The loop that asks for it, else the innermost through which the store goes element by element, past inner loops that
-/// the store does not move with.
+/// Selects the vectorized loop: the annotated one, else the innermost loop in which the store is contiguous; inner
+/// loops in which the store is invariant are skipped.
 void StoreModel::choose_vector() {
   const Stream& written = streams_[0];
   for (size_t at = nest_.size(); at-- > 0;) {
@@ -150,7 +150,7 @@ void StoreModel::choose_vector() {
     if (plain && written.moves[at] && written.even[at] && extent(at) >= kFewest && written.steps[at] == 1)
       vector_ = static_cast<int>(at);
     if (!written.moves[at]) continue;
-    // Where much is computed, gathering is worth it.
+    // For expensive elementary functions, vectorizing pays even with gathers.
     if (vector_ < 0 && plain && written.even[at] && extent(at) >= kFewest && store_.work.elementary > 0) {
       vector_ = static_cast<int>(at);
     }
@@ -163,7 +163,7 @@ void StoreModel::choose_vector() {
   lanes_ = std::min(widest, std::max(1.0, extent(vector_)));
 }
 
-/// Selects the loops to unroll, from the innermost one out, as long as the copies are few.
+/// Selects the loops to unroll, from the innermost one outward, within a limit on the copies of the body.
 void StoreModel::choose_block() {
   block_.assign(nest_.size(), false);
   double asked = 0, copies = 1;
@@ -195,11 +195,11 @@ double StoreModel::vectors(const Stream& stream) const {
   return count * (apart ? lanes_ * machine_.gather_cycles_per_lane : std::max(1.0, step));
 }
 
-/// The number of divisions in indices that are not repeated in each iteration.
+/// Returns the number of index divisions that are not executed in each iteration.
 double StoreModel::divisions_done_before() const {
   const bool in_vain =
       divides_in_vain_ && vector_ >= 0 && all_of(streams_, [&](const Stream& s) { return s.even[vector_]; });
-  // Those that only outer loops change are made once for all iterations of the inner ones.
+  // Divisions that are invariant in the inner loops are hoisted.
   Levels inner = 0;
   for (size_t at = nest_.size(); at-- > 0;) {
     inner |= analysis::level_bit(program_.loops[nest_[at]].depth);
@@ -214,27 +214,27 @@ double StoreModel::divisions_done_before() const {
   return std::min(count, store_.work.ints[Operations::kDivMod]);
 }
 
-/// Cycles of the vector ports for the value of one iteration.
+/// Returns the cycles of the vector ports for computing one value, apart from fused multiply-adds.
 double StoreModel::work_of_one() const {
   const Operations& work = store_.work;
   double fused = std::min(work.floats[Operations::kAddSub], work.floats[Operations::kMul]);
   double plain = work.floats[Operations::kAddSub] + work.floats[Operations::kMul] - 2 * fused +
                  work.floats[Operations::kCompare] + work.selects + work.logic / 2;
   double calls = work.floats[Operations::kMath] + work.ints[Operations::kMath] - work.elementary;
-  // Arithmetic of indices is done once for many; conditions and divisions are not.
+  // Index arithmetic is shared between iterations; conditions and divisions are not.
   double ints = work.ints[Operations::kCompare] + 4 * (work.ints[Operations::kDivMod] - divisions_done_before());
   return (plain + std::max(calls, 0.0) + ints) / machine_.fma_ports + work.elementary * machine_.elementary_cycles +
          work.floats[Operations::kDivMod] * machine_.division_cycles;
 }
 
 double StoreModel::compute_cycles() {
-  double copies = 1;  // copies of the block
-  int repeated = -1;  // the innermost loop around it
+  double copies = 1;  // copies of the body in the straight-line code
+  int repeated = -1;  // the innermost loop around that code
   for (size_t at : indices_of(nest_)) {
     if (block_[at]) copies *= static_cast<int>(at) == vector_ ? std::ceil(extent(at) / lanes_) : extent(at);
     if (!block_[at]) repeated = static_cast<int>(at);
   }
-  double per_vector = 1;  // iterations of the nest that one step of straight code does
+  double per_vector = 1;  // iterations of the nest per execution of the straight-line code
   for (size_t at : indices_of(nest_)) {
     if (block_[at]) per_vector *= extent(at);
     if (!block_[at] && static_cast<int>(at) == vector_) per_vector *= lanes_;
@@ -247,7 +247,7 @@ double StoreModel::compute_cycles() {
   for (const Stream& stream : streams_) {
     double vectors = this->vectors(stream);
     bool stays = repeated >= 0 && !stream.moves[repeated];
-    // An element that is read and written takes one register.
+    // An element that is both read and written needs one register.
     bool twice = stream.access->writes && any_of(streams_, [&](const Stream& other) {
                    return !other.access->writes && other.access->buffer == stream.access->buffer &&
                           other.access->index == stream.access->index;
@@ -272,15 +272,16 @@ double StoreModel::compute_cycles() {
   double operations = fused + (ports - fused / machine_.fma_ports) * machine_.fma_ports + loads + stores + 2;
   double step = std::max({ports, loads / machine_.load_ports, stores / machine_.store_ports, chain,
                           operations / machine_.issued_operations});
-  // A spilled value has to be in memory before it is loaded again.
+  // Each spilled value costs a store and a dependent load.
   return steps * (step + spilled + 0.5);
 }
 
-/// Bytes of a cache that the access needs while the loops from `depth` on run, where addresses a multiple of `way`
-/// apart share their places.
+/// Returns the bytes of cache that an access occupies in the loops from `depth` on. Addresses at distances that are
+/// multiples of `way` bytes map to the same cache set.
 double StoreModel::footprint(const Stream& stream, size_t depth, double way) const {
   double run = stream.size, rows = 1, least = 0;
-  // From the smallest step on, what touches goes on with the run; the rest are rows.
+  // In ascending order of strides: loops with overlapping or adjacent accesses extend a contiguous run, others repeat
+  // it as rows.
   std::vector<std::pair<double, double>> steps;
   for (size_t at = depth; at < nest_.size(); ++at) {
     if (stream.moves[at]) steps.push_back({std::fabs(stream.steps[at]) * stream.size, extent(at)});
@@ -307,9 +308,9 @@ double StoreModel::lines(const Stream& stream, size_t depth) const {
   return footprint(stream, depth, 0) / machine_.line_bytes;
 }
 
-/// Lines that cross the border of a cache of so many bytes.
+/// Returns the cache lines that are transferred into a cache of this size.
 double StoreModel::traffic(size_t level_bytes, double way) const {
-  size_t depth = 0;  // the outermost from which all fits
+  size_t depth = 0;  // the outermost depth from which on all data fit into the cache
   for (; depth < nest_.size(); ++depth) {
     double needed = 0, most = 0;  // streams occupy different sets of the cache
     for (const Stream& stream : streams_) {
@@ -321,13 +322,13 @@ double StoreModel::traffic(size_t level_bytes, double way) const {
   double total = 0;
   for (const Stream& stream : streams_) {
     double times = 1;
-    bool fresh = false;  // a loop around it that does not move it finds it there
+    bool fresh = false;  // loops that are invariant for the data, inside of any other, reuse them
     for (size_t at = depth; at-- > 0;) {
       fresh |= stream.moves[at];
       if (fresh) times *= extent(at);
     }
     double once = lines(stream, depth);
-    // Rows shorter than a few lines keep the prefetcher from getting ahead.
+    // The hardware prefetcher does not help with rows of a few lines.
     double scattered = 1;
     if (!nest_.empty()) {
       double run = 0;
@@ -354,7 +355,7 @@ double StoreModel::memory_cycles(double program_bytes) const {
                     {target_.l3_bytes, 0, machine_.memory_bytes_per_cycle}};
   for (const Level& level : levels) {
     if (level.bytes <= 0) continue;
-    // A second call finds there what the first one left.
+    // A program that fits into this cache finds its data there, from the previous call.
     if (&level != levels && program_bytes <= 0.8 * static_cast<double>(level.bytes)) break;
     double cycles = traffic(static_cast<size_t>(level.bytes), level.way) * machine_.line_bytes / level.rate;
     worst = std::max(worst, cycles);
@@ -400,7 +401,7 @@ Result<std::vector<double>> AnalyticalModel::predict(const TuneContext& context,
   const bool is_device = target.is_in(TargetSet::kGpu);
   std::vector<double> scores(candidates.size());
   on_threads(context.num_threads, candidates.size(), [&](size_t i) {
-    constexpr double kLeast = 1e-9;  // a call takes that long
+    constexpr double kLeast = 1e-9;  // lower bound of the seconds of a call
     const Ref<Module>& module = candidates[i].schedule.module();
     // The model above is not valid for GPUs.
     scores[i] =

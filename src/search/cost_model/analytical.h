@@ -1,16 +1,18 @@
 // Estimates the time of a program from the limits of a processor: vector ports, loads and stores, registers, caches,
 // threads.
 //
-// The model reads the table of loops and accesses of analysis/loop_program.h and judges each store by itself:
-//   - which loop the back end makes vectors of (one that asks for it, else the innermost that runs through memory), and
-//     what the other loops repeat for each vector: loads that do not move with a loop that is unrolled are shared;
-//   - compute: cycles of the multiply-add ports, or the latency of a chain of additions where too few are independent;
-//     loads, stores and gathers by their ports; accumulators beyond the registers are spilled;
-//   - memory: for each cache, the bytes that cross its border: a loop whose data fit lets all outer ones that do not
-//   move
-//     on find them there; rows whose distance is a multiple of 4096 bytes share the few places of a cache;
-//   - threads: parallel chunks by the number of cores, and what starting them takes.
-// Seconds are the larger of compute and memory, plus what loops cost. Good for comparing schedules of one program.
+// A roofline model with caches. It reads the loops and accesses of analysis/loop_program.h, and estimates each store
+// separately:
+//   - vectorization: the loop that the back end vectorizes (the annotated one, or the innermost one with contiguous
+//     accesses), and the instructions per vector. Loads that are invariant in an unrolled loop count once.
+//   - compute: throughput of the multiply-add ports, or the latency of a chain of additions if there are too few
+//     independent accumulators; throughput of loads, stores and gathers; spills of accumulators beyond the registers.
+//   - memory: the bytes transferred into each cache. If the data of a loop fit into a cache, enclosing loops in which
+//   they
+//     are invariant reuse them. Rows at distances that are multiples of 4096 bytes conflict in few cache sets.
+//   - threads: load balance of parallel chunks over cores, and the overhead of starting them.
+// The time of a store is the maximum of compute and memory, plus loop overhead. The model ranks schedules of one
+// program; it does not predict absolute times.
 #pragma once
 
 #include "ir/stmt.h"
@@ -24,7 +26,7 @@ namespace tilewright::search {
 struct CostEstimate {
   double seconds = 0;
   double compute = 0, memory = 0, overhead = 0;  ///< seconds, of all stores together
-  double spilled_registers = 0;                  ///< at the worst place
+  double spilled_registers = 0;                  ///< maximum over all stores
   double parallel_chunks = 1;
   using Members = Fields<&CostEstimate::seconds, &CostEstimate::compute, &CostEstimate::memory, &CostEstimate::overhead,
                          &CostEstimate::spilled_registers, &CostEstimate::parallel_chunks>;
@@ -32,7 +34,7 @@ struct CostEstimate {
 
 CostEstimate estimate_cost(const Ref<Module>& module, const Target& target, const MachineModel& machine = {});
 
-/// Needs no measurements and learns nothing. A score is calls a second.
+/// A cost model without training: update() does nothing. Scores are estimated calls per second.
 class AnalyticalModel final : public CostModel {
  public:
   Status load(const std::string& path) override;

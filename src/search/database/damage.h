@@ -1,8 +1,8 @@
-// Texts of a file that was harmed: by a bad disk, a copy that broke off, an editor.
+// Detects corrupt text columns of records, such as invalid UTF-8 or truncated JSON after a disk error.
 //
-// A record of which a text cannot be read keeps its number, its place and what can be printed of it; its outcome is
-// "damaged", its error says which text it is. So it is found and counted, and taken for nothing that was measured. The
-// file stays as it is.
+// A record with a corrupt column is read with outcome "damaged", and its error names the column. It keeps its id, its
+// trial index and the columns that are valid, so that it is listed and counted, but it never counts as a measurement.
+// The file is not changed.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ namespace tilewright::search {
 
 inline constexpr const char* kDamaged = "damaged";
 
-/// The text, with U+FFFD for what is no UTF-8.
+/// Returns the text with invalid UTF-8 replaced by U+FFFD.
 std::string readable(std::string text);
 
-/// Whether it is JSON; an empty text is none.
+/// Whether the text is valid JSON. An empty text is not.
 bool is_json(const std::string& text);
 
-/// Makes a record that cannot be read a damaged one, as above. `unread`: its field that could not be read already, or
-/// an empty name.
+/// Marks the record as damaged if one of its columns is corrupt. `unread`: a column that could not be decoded, or
+/// empty.
 void mark_damage(Record& record, std::string_view unread = {});
 
 }  // namespace tilewright::search

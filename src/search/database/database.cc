@@ -181,7 +181,7 @@ Result<std::vector<Record>> Database::select(const std::string& rest, const sql:
     Record& record = records.emplace_back();
     mark_damage(record, read_fields(row, record));
     if (record.outcome != kDamaged || !damaged_.insert(record.id).second) continue;
-    remarks_.push_back(fmt::format(
+    warnings_.push_back(fmt::format(
         "{}: record {} of program {} is damaged ({}): it is ignored, and kept as it is\n  hint: take a copy of "
         "the database from before, or forget such records: tilewright db {} --forget-damaged",
         path_, record.id, record.workload.hex().substr(0, 12), record.error, path_));
@@ -189,9 +189,9 @@ Result<std::vector<Record>> Database::select(const std::string& rest, const sql:
   return records;
 }
 
-std::vector<std::string> Database::take_remarks() {
+std::vector<std::string> Database::take_warnings() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(remarks_, {});
+  return std::exchange(warnings_, {});
 }
 
 Result<std::vector<Record>> Database::records(const Hash128& workload, const std::string& target) {
@@ -199,12 +199,11 @@ Result<std::vector<Record>> Database::records(const Hash128& workload, const std
   return select("ORDER BY r.id", {sql::to_value(workload), target});
 }
 
-/// Order of the result: records after the finals that beat their winner, the winner, then all others by time. Pruning
-/// keeps the first records of this order.
+/// Pruning keeps the first records of this order.
 Result<std::vector<Record>> Database::top_k(const Hash128& workload, const std::string& target, size_t count) {
   const std::lock_guard lock(mutex_);
   std::vector<Record> best;
-  // As many again for those that are damaged.
+  // Read more rows in place of damaged ones.
   for (int64_t offset = 0; best.size() < count;) {
     const auto wanted = static_cast<int64_t>(std::min<size_t>(count - best.size(), INT64_MAX));
     TW_TRY(found, select("AND r.median IS NOT NULL ORDER BY f.winner IS NOT NULL AND r.id <> f.winner AND "
@@ -271,7 +270,7 @@ Result<int64_t> Database::put(const Record& record, const sql::Row& ids, const s
   std::vector<std::string> columns{"workload_id", "target_id", "host_id", "libraries_id", "session_id", "median"};
   sql::Row values = ids;
   values.push_back(session);
-  // A record of another program may say anything; what is no time is no best time.
+  // Records from other programs may contain anything, so only finite positive times count.
   const double median = record.median();
   values.push_back(or_null(record.is_ok() && std::isfinite(median) && median > 0, median));
   for_each_field(record, [&](std::string_view name, const auto& field) {

@@ -10,7 +10,7 @@
 // and threads may use them at once; a writer waits for another of the same file at most `busy_timeout`. Every call
 // either does all of its work or nothing, and says why as a ResourceError: database/locked, /full, /read-only,
 // /damaged, /not-a-database, /newer-version, /cannot-open, /missing, /failed, /server. A file that is not one of ours
-// is never written. Records that were harmed are damage.h's matter.
+// is never written. damage.h handles corrupt records.
 #pragma once
 
 #include <chrono>
@@ -39,8 +39,8 @@ struct Workload {
   std::string name;
   std::string script;
   std::string created;  ///< UTC, "2025-01-31T12:00:00Z"
-  /// JSON: what sizes that the program leaves open were in its calls, by name; empty where it leaves none open. The
-  /// hash is that of program and sizes: times of other sizes are another workload's.
+  /// JSON: the values of symbolic sizes, by name; empty if the program has none. `hash` covers program and sizes, so
+  /// each combination of sizes is a workload of its own.
   std::string sizes{};
   using Members = Fields<&Workload::hash, &Workload::name, &Workload::script, &Workload::created, &Workload::sizes>;
 };
@@ -59,7 +59,7 @@ struct Record {
   uint64_t seed = 0;
   int64_t round = 0;
   int64_t index = 0;     ///< number of the candidate in its session
-  std::string host;      ///< JSON: processor, cores, ... of the machine that measured; empty where nobody said
+  std::string host;      ///< JSON: processor, cores, ... of the machine that measured; empty if unknown
   std::string versions;  ///< JSON: of Tilewright, LLVM, Python, ... by name
   std::string created;   ///< UTC; set by commit() when empty
   /// In a session on several hosts: seconds of a call of the incumbent, timed alternately with this candidate on the
@@ -85,13 +85,13 @@ struct Record {
                          &Record::incumbent_seconds, &Record::incumbent_reference>;
 };
 
-/// The best records, timed together in interleaved rounds. Times of different minutes differ by more than good
-/// candidates do. The winner therefore stays the best of its workload and target until a later record is faster, or the
-/// next finals decide otherwise.
+/// The result of a final round, in which the best records were timed alternately. Times measured at different moments
+/// vary more than good candidates differ. The winner therefore stays the best record of its workload and target until a
+/// later record is faster, or until the next final round.
 struct Finals {
   int64_t winner = 0;           ///< id of a record
   std::vector<double> seconds;  ///< per call of the winner, one for each round
-  int64_t last_record = 0;      ///< id of the last record that could take part
+  int64_t last_record = 0;      ///< id of the newest record at the time of the final round
   using Members = Fields<&Finals::winner, &Finals::seconds, &Finals::last_record>;
 };
 
@@ -104,7 +104,7 @@ struct SessionKey {
 };
 
 struct Session {
-  int64_t trials = 0;            ///< records it has, failures included
+  int64_t trials = 0;            ///< number of records, failures included
   std::vector<int64_t> indices;  ///< indices of those records, ascending
   std::string state;             ///< JSON of the strategy, as last committed
 };
@@ -118,11 +118,11 @@ struct SessionStep {
 /// Where records are kept.
 class Database {
  public:
-  /// Opens the SQLite file, or makes it. Folders are not made.
+  /// Opens or creates the SQLite file. Does not create folders.
   static Result<std::unique_ptr<Database>> open(const std::string& path, const DatabaseOptions& options = {});
-  /// Lives as long as the object; nothing touches the disk. `path` is what it says of itself: where it was read from.
+  /// Creates a database in memory, which the disk never sees. `path`: the name in messages, such as the imported file.
   static Result<std::unique_ptr<Database>> in_memory(const std::string& path = ":memory:");
-  /// The tables behind a connection, made or brought up to date.
+  /// Uses the tables behind a connection; creates or migrates them.
   static Result<std::unique_ptr<Database>> over(std::unique_ptr<sql::Connection> connection);
 
   /// Path in messages; ":memory:" for a database without a file.
@@ -139,11 +139,12 @@ class Database {
   Result<int64_t> commit(const Record& record) { return store(record, nullptr); }
   Result<int64_t> commit(const Record& record, const SessionStep& step) { return store(record, &step); }
 
-  /// The correct records, best first, at most `count`: what beats the winner of the finals or lost to nobody, then
-  /// those that had their chance; by time. The winner has the times of the finals. An empty target means any.
+  /// Returns up to `count` correct records, best first; an empty target means any. Without finals, records are sorted
+  /// by median time. With finals, the winner and later records that are faster than its finals time come first, by
+  /// time; then all others, by time. The winner is returned with its finals times.
   Result<std::vector<Record>> top_k(const Hash128& workload, const std::string& target, size_t count);
   Result<std::optional<Record>> best(const Hash128& workload, const std::string& target);
-  /// All, failures included, in the order of their commits.
+  /// Returns all records, failures included, in the order of their commits.
   Result<std::vector<Record>> records(const Hash128& workload, const std::string& target);
   Result<int64_t> size();
   /// Forgets records; sessions that they belong to measure those candidates again.
@@ -154,7 +155,7 @@ class Database {
   Result<std::optional<Finals>> finals(const Hash128& workload, const std::string& target);
 
   Result<std::optional<Session>> session(const SessionKey& key);
-  /// Its records by index, failures included; none when there is no such session.
+  /// Returns the records of a session by index, failures included; none if there is no such session.
   Result<std::vector<Record>> session_records(const SessionKey& key);
   /// Stores the state alone, for candidates that end before they are measured.
   Status save_session(const SessionKey& key, const std::string& state);
@@ -174,11 +175,11 @@ class Database {
   /// Ends the connection to a server.
   void close() { connection_->close(); }
 
-  /// Is given each record after its commit, with its program.
+  /// Called with each record after its commit, and its workload.
   std::function<Status(const Workload&, const Record&)> on_commit;
 
-  /// The warnings since the last call: a sentence for each damaged record.
-  std::vector<std::string> take_remarks();
+  /// Returns the warnings since the last call: one sentence per damaged record.
+  std::vector<std::string> take_warnings();
 
  private:
   Database(std::unique_ptr<sql::Connection> connection, std::string path)
@@ -191,14 +192,14 @@ class Database {
   /// The ids of the rows of a program, a target, a host and libraries; rows of texts are created if there are none.
   Result<sql::Row> ids(const Hash128& workload, const std::string& target, const std::string& host = "",
                        const std::string& libraries = "");
-  /// The records that a statement selects; what is damaged is marked and remarked.
+  /// Returns the records that a statement selects. Damaged ones are marked, and reported by take_warnings().
   Result<std::vector<Record>> select(const std::string& rest, const sql::Row& values,
                                      const char* seconds = "r.seconds");
 
   std::unique_ptr<sql::Connection> connection_;
   std::string path_;
   std::mutex mutex_;  ///< guards the connection and the members below; whoever takes it does not hold the GIL
-  std::vector<std::string> remarks_;
+  std::vector<std::string> warnings_;
   std::set<int64_t> damaged_;
 };
 

@@ -28,16 +28,16 @@ double elements(const std::vector<int64_t>& shape) {
   return product;
 }
 
-/// Elements of one buffer that the stores under a loop touch, store by store.
+/// The elements of one buffer that the stores under a loop access.
 struct Touched {
   int buffer;
-  int stores = 0;
+  int stores = 0;  ///< number of stores
   double least = 0, sum = 0;
 };
 
 enum class Reuse { kLoop, kSerial, kNone };
 
-/// One buffer of a store.
+/// The use of one buffer by a store.
 struct BufferUse {
   explicit BufferUse(int id) : buffer(id) {}
   int buffer;
@@ -65,11 +65,11 @@ class Extractor {
   void put_loops(ForKind kind, Row& row) const;
   void put_threads(Row& row) const;
   std::vector<BufferUse> uses(const StoreFact& store) const;
-  /// The elements that each loop touches, which also go to touched_under_.
+  /// Computes the elements that are accessed under each loop, and adds them to touched_under_.
   void touch(std::vector<BufferUse>& uses);
   void measure_lines(BufferUse& use) const;
   double step_in(const BufferUse& use, uint32_t loop) const;
-  /// The extent of what is accessed in one dimension while the loops from a depth on run.
+  /// Returns the extent of the accessed range of one dimension in the loops from a depth on.
   double extent_under(const BufferUse& use, size_t dimension, int depth) const;
   void find_reuse(BufferUse& use, double bytes_of_one_each) const;
   void put_buffers(std::vector<BufferUse>& uses, Row& row) const;
@@ -79,10 +79,10 @@ class Extractor {
   const LoopProgram& program_;
   const PerStoreOptions& options_;
   bool is_gpu_;
-  std::vector<std::vector<Touched>> touched_under_;  ///< by loop
-  // of the store at hand
+  std::vector<std::vector<Touched>> touched_under_;  ///< per loop
+  // The current store:
   std::vector<int> nest_;
-  std::vector<double> bytes_under_;  ///< touched by the store, by loop of the nest
+  std::vector<double> bytes_under_;  ///< per loop of the nest, bytes that the store accesses
   double iterations_ = 1;
 };
 
@@ -161,13 +161,13 @@ void Extractor::measure_lines(BufferUse& use) const {
   use.bytes = size * iterations_;
   if (loops == 0) return;
   use.unique_bytes = use.touched[0] * size;
-  double run = 1;  // bytes of the innermost dimension that is touched from end to end
+  double run = 1;  // bytes of the innermost dimension that is accessed as a whole
   for (size_t d = buffer.shape.size(); d-- > 0;) {
     if (extent_under(use, d, 0) != static_cast<double>(buffer.shape[d])) continue;
     run = static_cast<double>(buffer.shape[d]) * size;
     break;
   }
-  // The innermost loop that moves on in memory, by how much, and the iterations inside of it.
+  // The stride of the innermost loop with a stride other than 0, and the number of iterations inside of it.
   double step = 0, still = 1;
   int at = loops - 1;
   for (; at >= 0; --at) {
@@ -182,8 +182,8 @@ void Extractor::measure_lines(BufferUse& use) const {
   use.unique_lines = std::max(1.0, run > 0 ? use.unique_bytes / std::min(line, run) : 0);
 }
 
-/// Over all places where the buffer is used, the least distance in elements that a step of the loop makes; that of a
-/// place is said by the last dimension that depends on the loop.
+/// Returns the smallest stride of the loop, in elements, over all accesses to the buffer. The stride of an access is
+/// that of the last dimension that depends on the loop.
 double Extractor::step_in(const BufferUse& use, uint32_t loop) const {
   const BufferFact& buffer = program_.buffers[use.buffer];
   double least = -1;
@@ -258,8 +258,8 @@ void Extractor::put_buffers(std::vector<BufferUse>& uses, Row& row) const {
   }
 }
 
-/// Operations per byte of the loops from the inner to the outer, as a curve over the operations that each of them does,
-/// read off at equal distances.
+/// Adds samples of the arithmetic intensity curve: operations per byte of each loop, from the innermost outward, over
+/// the operations of the loop, sampled at equal distances.
 void Extractor::put_intensity(const StoreFact& store, Row& row) const {
   size_t loops = nest_.size();
   std::vector<double> operations(loops), intensity(loops);

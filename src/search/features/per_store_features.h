@@ -1,26 +1,25 @@
-// The features of TVM's cost models: a row of numbers for each buffer that a program stores to.
+// Extracts the features of TVM's cost models (PerStoreFeature): a row of numbers for each buffer that a program stores
+// to.
 //
-// Columns, all but the marked ones as log2(|x| + 1), with f = 57 + 18 * buffers_per_store:
-//   0-15    operations of the stored values, times the iterations of the loops around: of floats (multiply-add, which
-//   is
-//           never counted, add or subtract, multiply, divide, compare, pure calls, other calls), the same of integers,
-//           logic, selects
-//   16-48   vectorized loops: how many, product of their extents, extent of the innermost; one of eight flags, where
-//           only "none" and "mixed" occur; the same of unrolled and of parallel loops
-//   49-56   whether the program is for a GPU (as it is), extents of blockIdx.x, .y, .z, threadIdx.x, .y, .z and vthread
-//   57-f    for each buffer of the store, those with most cache lines first: whether it is read, written, or both;
-//           touched and distinct bytes and cache lines; how values are reused (in a loop with stride 0, in another
-//           statement, not at all), after how many iterations and bytes, and how often; bytes and lines by that
-//           number; stride of the innermost loop
-//   then    arith_intensity_curve_num_samples points of the curve of operations per byte over the share of the
-//           operations
-//   then 4  bytes of the buffer, elements times the iterations of the loops around its allocation, those iterations,
-//           and by how many times more often the store runs
-//   then 3  iterations of the loops around the store, number of these loops, unrolling asked for
-//   then 8  if wanted: what the blocks of the task are called like (softmax, max or min, add, batch_matmul, matmul,
-//           depthwiseconv2d, conv2d_winograd, conv2d), 0 or 1
+// Columns, as log2(|x| + 1) except for flags, with f = 57 + 18 * buffers_per_store:
+//   0-15    operation counts of the stored value: for floats, multiply-add (always 0, as in TVM), add or subtract,
+//           multiply, divide, compare, pure calls and other calls; the same for integers; logic; selects
+//   16-48   vectorized loops: number, product of extents, innermost extent, and eight flags for the position of the
+//           loops, of which only "none" and "mixed" are used; the same for unrolled and for parallel loops
+//   49-56   flag for GPU programs; extents of blockIdx.x, .y, .z, threadIdx.x, .y, .z and vthread
+//   57-f    for each buffer of the store, in descending order of cache lines: access type (read, write, both); bytes
+//           and unique bytes; cache lines and unique cache lines; reuse type (loop with stride 0, another statement,
+//           none), reuse distance in iterations and bytes, reuse count; bytes and lines divided by the reuse count;
+//           stride of the innermost loop
+//   then    arith_intensity_curve_num_samples points of the curve of arithmetic intensity (operations per byte)
+//   then 4  allocation: bytes of the buffer; elements times iterations of the loops around the allocation; these
+//           iterations; executions of the store per such iteration
+//   then 3  iterations of the loops around the store, number of these loops, "auto_unroll" step
+//   then 8  with extract_workload: flags for names of the task's blocks (softmax, max or min, add, batch_matmul,
+//   matmul,
+//           depthwiseconv2d, conv2d_winograd, conv2d)
 //
-// A buffer that is stored to more than once has one row, that of the last store; stores of numbers have none.
+// If a buffer is stored to more than once, its row describes the last store. Stores of constants have no row.
 #pragma once
 
 #include "analysis/loop_program.h"
@@ -42,7 +41,8 @@ struct PerStoreOptions {
   }
 };
 
-/// The features of one program; `task`, which may be null, has the names for extract_workload. Total over all programs.
+/// Returns the features of one program; defined for every program. `task`: the unscheduled program, whose block names
+/// extract_workload reads; may be null.
 FeatureMatrix per_store_features(const Ref<Module>& module, bool is_gpu, const Ref<Module>& task,
                                  const PerStoreOptions& options);
 
@@ -53,7 +53,7 @@ class PerStoreFeature final : public FeatureExtractor {
   static Status check(const Options& options);
   explicit PerStoreFeature(const Options& options) : options_(options) {}
   const PerStoreOptions& options() const { return options_; }
-  /// Runs on as many threads as the context allows.
+  /// Extracts in parallel, on as many threads as the context allows.
   Result<std::vector<FeatureMatrix>> extract_from(const TuneContext& context,
                                                   const MeasureCandidates& candidates) override;
 

@@ -75,19 +75,19 @@ Result<std::shared_ptr<Arguments>> Arguments::create(std::vector<ArgumentSpec> s
                               ? "check the limit on open files (ulimit -n)"
                               : "measure smaller shapes, free some memory, or check its limit (ulimit -v)");
   };
-  // The helper keeps a second set. Beyond what there is, the system would not refuse but kill some process.
+  // The helper keeps a second copy. Without this check, the kernel's OOM killer would end some process instead.
   if (self->total_ > available_memory() / 2) {
     errno = ENOMEM;
     return failed("allocation");
   }
   self->fd_ = ::memfd_create("tilewright-arguments", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (self->fd_ < 0) return failed("sharing");
-  // Allocated now: without memory this is an error here, and not a SIGBUS at the first touch.
+  // Allocate the pages now, so that a lack of memory is an error here instead of a SIGBUS at the first access.
   if (int error = ::posix_fallocate(self->fd_, 0, static_cast<off_t>(self->total_))) {
     errno = error;
     return failed("allocation");
   }
-  // Nobody may shrink it under the others.
+  // Prevent any process from shrinking the file.
   if (::fcntl(self->fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return failed("sealing");
   void* memory = ::mmap(nullptr, self->total_, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd_, 0);
   if (memory == MAP_FAILED) return failed("mapping");

@@ -4,10 +4,10 @@
 //   arguments->set_initial(0, bytes_of_a);
 //   arguments->set_expected(1, bytes_of_c, tolerance_for(f32, f32, 512));     // or set_tolerance(), see there
 //
-// The data are in shared memory that belongs to this process, so they survive the measuring helper. The helper maps
-// inputs read-only and every argument between pages that nobody may touch; the end of the data is as close to the
-// following guard as the alignment allows, and the few bytes between, as those before the data, hold a pattern that is
-// looked at after the call.
+// The data are in shared memory of this process, so they survive a crash of the measuring helper. The helper maps
+// inputs read-only, and guard pages before and after each argument. The data end as close to the following guard page
+// as their alignment allows. The margins between data and guard pages hold a pattern, and out-of-bounds stores change
+// it.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ inline size_t round_up(size_t value, size_t multiple) { return (value + multiple
 
 enum class ArgumentRole : uint8_t {
   kInput,   ///< only read
-  kOutput,  ///< written in full; read, if at all, after that
-  kInOut,   ///< read before it is written: starts from the same contents in every call
+  kOutput,  ///< all elements are written before they are read
+  kInOut,   ///< read before it is written; reset to the same contents before every call
 };
 
 struct ArgumentSpec {
@@ -49,13 +49,14 @@ struct ArgumentSpec {
   }
 };
 
-/// The layout of one argument in the shared memory: whole pages that hold [lead | data | rest].
+/// The layout of one argument in the shared memory: whole pages that hold [leading margin | data | trailing margin].
 struct Placement {
   size_t offset = 0;  ///< offset of the pages
   size_t pages = 0;   ///< bytes, a multiple of the page size
-  size_t lead = 0;    ///< bytes in front of the data
+  size_t lead = 0;    ///< bytes of the leading margin
 };
-/// Equal in both processes; the first page is the ControlBlock. `total` receives the size of everything.
+/// Computes the layouts, equally in both processes. The first page is the ControlBlock. `total`: receives the total
+/// size.
 std::vector<Placement> place_arguments(std::span<const ArgumentSpec> specs, size_t& total);
 
 inline constexpr std::byte kMarginPattern{0xc5};
@@ -70,17 +71,17 @@ class Arguments {
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
-  /// Contents before each call, of an input or in-out argument.
+  /// Sets the contents before each call, of an input or in-out argument.
   Status set_initial(size_t index, std::span<const std::byte> values);
-  /// Contents after a call, of an output or in-out argument.
+  /// Sets the expected contents after a call, of an output or in-out argument.
   Status set_expected(size_t index, std::span<const std::byte> values, const Tolerance& tolerance);
-  /// The expected contents are what the reference will compute: a candidate marked as such, which is run before the
-  /// others (pipeline.h).
+  /// Takes the expected contents from the reference, a candidate that runs before all others (pipeline.h).
   Status set_tolerance(size_t index, const Tolerance& tolerance);
-  /// Elements may differ by so much more: the roundings of a program can grow beyond those of its sums. What is
-  /// expected has to be known.
+  /// Adds `absolute` to the tolerance of an argument, for programs that amplify rounding errors. The expected contents
+  /// must be known.
   void loosen(size_t index, double absolute) { slots_[index].allowance.absolute += absolute; }
-  /// An error while some input was never set, or nothing says what an output should be.
+  /// Returns an error if an input is not set, or the expected contents of an output are neither set nor computed by a
+  /// reference.
   Status check_complete() const;
 
   const std::vector<ArgumentSpec>& specs() const { return specs_; }
@@ -91,12 +92,12 @@ class Arguments {
 
   int shared_fd() const { return fd_; }
   ControlBlock& control();
-  /// Puts wrong values into outputs, the initial ones into in-out arguments, the pattern around both.
+  /// Fills outputs with wrong values, in-out arguments with their initial contents, and margins with the pattern.
   void prepare_outputs();
-  /// Outputs wait for the reference.
+  /// Whether the expected contents of some output have yet to be computed by the reference.
   bool expects_reference() const;
-  /// Takes the outputs of a reference call as the expected values. Returns an error if the reference wrote around its
-  /// outputs.
+  /// Uses the outputs of a reference call as the expected contents. Returns an error if the reference wrote to the
+  /// margins of its outputs.
   Status adopt_outputs();
   /// Returns the expected contents of an output or in-out argument after a call; null until they are known.
   const std::vector<std::byte>* expected(size_t index) const {
@@ -108,10 +109,10 @@ class Arguments {
  private:
   struct Slot {
     Placement place;
-    std::vector<std::byte> before;  // contents before a call: initial values of in-out arguments, wrong ones of outputs
+    std::vector<std::byte> before;  // contents before a call: initial values of in-outs, wrong values of outputs
     std::optional<std::vector<std::byte>> expected;
-    bool waits = false;   // for the reference
-    bool is_set = false;  // the initial contents; those of inputs are in the shared memory
+    bool waits = false;   // whether the reference has yet to compute `expected`
+    bool is_set = false;  // whether the initial contents are set; those of inputs are in the shared memory
     Tolerance tolerance;
     Allowance allowance;
   };

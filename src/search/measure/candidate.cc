@@ -56,11 +56,11 @@ Result<Candidate> reference_candidate(uint64_t id, const Ref<Module>& written, c
 }
 
 Diagnostic reference_failure(const std::string& name, const Measured& measured) {
-  // The kernel's own words may go on with a hint of theirs, which knows more than what is said here.
-  const std::string& said = measured.error.message;
+  // The message of a kernel may contain its own hint, which is more specific than the hints here.
+  const std::string& text = measured.error.message;
   const std::string message = fmt::format("'{}' as it was written, which results are compared with, failed: {}", name,
-                                          said.substr(0, said.find('\n')));
-  const size_t hint = said.find(TW_HINT_PREFIX);
+                                          text.substr(0, text.find('\n')));
+  const size_t hint = text.find(TW_HINT_PREFIX);
   switch (measured.outcome) {
     case Outcome::kRunTimeout:
       return resource_error("tune/reference", message, "does it end? If so, tune it for smaller shapes");
@@ -72,7 +72,7 @@ Diagnostic reference_failure(const std::string& name, const Measured& measured) 
       return measured.error;
     default:
       if (hint != std::string::npos) {
-        return resource_error("tune/reference", message, said.substr(hint + std::string_view(TW_HINT_PREFIX).size()));
+        return resource_error("tune/reference", message, text.substr(hint + std::string_view(TW_HINT_PREFIX).size()));
       }
       return script_error("tune/reference", message,
                           "arrays that hold indices, or divisors, are given with inputs={name: array}; calling "

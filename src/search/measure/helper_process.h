@@ -37,7 +37,7 @@ class HelperProcess {
   bool wants_to_write() const { return sent_ < outgoing_.size(); }
   void write_some();
 
-  /// Takes what has arrived. False: the other side has closed the connection.
+  /// Reads the available bytes. Returns false if the other side has closed the connection.
   bool read_some();
   Result<std::optional<Frame>> next_frame() { return reader_.next(); }
   void read_log();

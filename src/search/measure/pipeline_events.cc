@@ -41,7 +41,7 @@ bool complains_of_memory(const std::string& log) {
   return false;
 }
 
-/// ": what it said first", if it said anything.
+/// Returns ": " and the first line of the helper's log; empty if it has written nothing.
 std::string with_log(const HelperProcess& process) {
   const std::string line = first_line(process.log_text());
   return line.empty() ? "" : ": " + line;

@@ -1,8 +1,9 @@
-// Lets the threads of a block copy together what rules marked meta_schedule.cooperative_fetch = N: the innermost loop
-// of the copy is split into [rest, threadIdx.y, threadIdx.x, lanes], as many threads as the kernel around has.
+// Makes the threads of a block copy cooperatively into buffers that rules annotated with
+// meta_schedule.cooperative_fetch = N: the innermost loop of the copy is split into [remainder, threadIdx.y,
+// threadIdx.x, lanes], with the kernel's number of threads.
 //
-// How many these are follows from the trace: the last loops bound before the mark, or a warp where warp_execution was
-// said. N lanes are vectorized where N divides the extent and no value is wider than 32 bits.
+// The number of threads follows from the trace: the last loops bound before the annotation, or a warp if warp_execution
+// is set. N lanes are vectorized if N divides the extent and no value is wider than 32 bits.
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "schedule/primitives/annotate.h"

@@ -9,8 +9,7 @@
 //     where both could have all loops: one loop, split into [rest, lanes]
 //     the outermost loop of a block that reduces gets the limit for unrolling
 //
-// Loops that are not spatial, or of which somebody said already who runs them, are left alone, as are those whose
-// iterations turn out to depend on one another.
+// Loops that are not spatial, or not serial, stay unchanged, as do those with dependent iterations.
 #include <algorithm>
 #include <limits>
 

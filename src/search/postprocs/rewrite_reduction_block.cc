@@ -1,8 +1,10 @@
-// Gives each reduction an init block of its own, before the outermost loop that is not only spatial.
+// Decomposes each reduction into an init block, before the outermost loop that is not only spatial, and an update
+// block.
 //
-// What was to be tensorized is so in the update block alone; the init block takes what was said for it
-// (meta_schedule.auto_tensorize_init), or an empty text, which lets RewriteTensorize vectorize it. Reductions whose
-// axes are spread over threads keep their init: lowering combines them. So do those that cannot be taken apart.
+// Annotations for tensorization move to the update block. The init block gets the value of
+// meta_schedule.auto_tensorize_init, or an empty text, with which RewriteTensorize vectorizes it. Reductions over
+// threads keep their init, since lowering combines their partial results. Reductions that cannot be decomposed stay
+// unchanged.
 #include <unordered_set>
 
 #include "analysis/block_facts.h"

@@ -10,7 +10,7 @@ namespace tilewright::search {
 struct AutoInlineOptions {
   bool into_producer = false;         ///< a block may go into the one complete block that computes what it reads
   bool into_consumer = true;          ///< a block may go into those that read it
-  bool inline_const_tensor = true;    ///< one that reads nothing does, whatever else is said here
+  bool inline_const_tensor = true;    ///< inline blocks that read nothing, whatever the other options are
   bool disallow_if_then_else = true;  ///< the next four: not in functions that reduce something
   bool require_injective = true;
   bool require_ordered = true;

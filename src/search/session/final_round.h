@@ -52,13 +52,13 @@ class FinalRound {
         pipeline_(pipeline),
         note_failure_(std::move(note_failure)) {}
 
-  /// The fastest of the session first. `first`: the candidate that came first, where that is right: what nobody
-  /// searches for is what a search is compared with. True: they are being built, or take turns; false: there is nothing
-  /// to time.
+  /// Starts the round with the fastest candidates, the fastest first. `first`: the first candidate of the session,
+  /// which is timed as the baseline; null if its results were wrong. Returns whether there is anything to build or
+  /// time.
   Result<bool> begin(std::vector<Finalist> fastest, const Finalist* first);
   static bool is_finalist(uint64_t id);
   bool is_building() const { return unbuilt_ > 0; }
-  /// Takes a result of the final round; returns what begin() does.
+  /// Handles a result of the final round. Returns as begin().
   Result<bool> take(const Measured& measured);
   Status end(const FinalsResult& result);
 

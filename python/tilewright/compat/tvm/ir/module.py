@@ -63,7 +63,7 @@ def _update(self: _core.Module, other: Any) -> None:
 
 @explained
 def _del_function(self: _core.Module, name: Any) -> None:
-    """Takes a function out of the module: ``del mod["main"]``."""
+    """Remove a function from the module: ``del mod["main"]``."""
     name = getattr(name, "name_hint", name)
     self.get_global_var(name)
     _core.set_function(self, name, None)

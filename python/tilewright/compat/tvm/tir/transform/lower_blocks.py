@@ -34,7 +34,7 @@ def lower_init(stmt: Any) -> Any:
 
 
 class OpaqueBlocks:
-    """Takes away blocks without axes; loops of one iteration are their body, loops of threads launch them."""
+    """Remove blocks without axes, replace loops of one iteration by their bodies, and launch threads for bound loops."""
 
     def __init__(self) -> None:
         self._values: dict[Any, Any] = {}

@@ -1,4 +1,4 @@
-#include "analysis/cover_chosen.h"
+#include "analysis/cover_mask.h"
 
 #include "analysis/accesses.h"
 #include "analysis/cover.h"
@@ -10,10 +10,10 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Conditions under which an access happens, in terms of the loops around the block and inside of it.
-class Happening {
+/// The conditions under which an access of a block happens, in terms of the loops around the block and inside of it.
+class AccessConditions {
  public:
-  Happening(const Tree& tree, int block, Surroundings around) {
+  AccessConditions(const Tree& tree, int block, Surroundings around) {
     const BlockRealize& realize = *tree.realize_at(block);
     analyzer_ = analyzer_above(tree, tree[block].parent);
     assume_all(stable_terms(realize.predicate), analyzer_);
@@ -44,7 +44,7 @@ class Happening {
 
 }  // namespace
 
-bool reads_only_chosen(const Tree& tree, int reader, const Ref<BufferRegion>& write, const Expr& chosen) {
+bool reads_only_under_mask(const Tree& tree, int reader, const Ref<BufferRegion>& write, const Expr& mask) {
   bool only = true;
   for_each_access(tree.block_ref(reader), Nested::kEnter, [&](const Access& access) {
     if (!only || !access.reads) return;
@@ -59,7 +59,7 @@ bool reads_only_chosen(const Tree& tree, int reader, const Ref<BufferRegion>& wr
     for (size_t d : indices_of(*indices)) {
       element.emplace(write->region[d]->min, cast(write->region[d]->min.dtype(), (*indices)[d]));
     }
-    only = Happening(tree, reader, access.around).proves(substitute(chosen, element));
+    only = AccessConditions(tree, reader, access.around).proves(substitute(mask, element));
   });
   return only;
 }

@@ -1,4 +1,4 @@
-#include "schedule/runs_at_all.h"
+#include "schedule/run_condition.h"
 
 #include <unordered_set>
 
@@ -25,8 +25,8 @@ Expr all_positive(const std::vector<Expr>& extents, arith::Analyzer& analyzer) {
   return condition;
 }
 
-std::vector<Expr> silent_extents(const analysis::Tree& tree, int block, const std::vector<int>& loops,
-                                 const std::vector<Expr>& values) {
+std::vector<Expr> possibly_empty_extents(const analysis::Tree& tree, int block, const std::vector<int>& loops,
+                                         const std::vector<Expr>& values) {
   std::vector<Expr> result;
   for (int at : loops) {
     const For& loop = tree.for_at(at);
@@ -40,11 +40,11 @@ std::vector<Expr> silent_extents(const analysis::Tree& tree, int block, const st
   return result;
 }
 
-Expr runs_at_all(const analysis::Tree& tree, int block, const Ref<BufferRegion>& write, const std::vector<int>& loops,
-                 arith::Analyzer& analyzer) {
+Expr run_condition(const analysis::Tree& tree, int block, const Ref<BufferRegion>& write, const std::vector<int>& loops,
+                   arith::Analyzer& analyzer) {
   const BlockRealize& realize = *tree.realize_at(block);
   const arith::Region reached = analysis::bound_region(realize, write);
-  std::vector<Expr> extents, steps;  // what loops move
+  std::vector<Expr> extents, steps;  // extents to test; values that must depend on each loop
   for (size_t i : indices_of(realize.iter_values)) {
     if (!analysis::is_reduction_axis(realize.block->iter_vars[i])) continue;
     if (!has_init_without_steps(*realize.block)) extents.push_back(realize.block->iter_vars[i]->dom->extent);
@@ -54,7 +54,7 @@ Expr runs_at_all(const analysis::Tree& tree, int block, const Ref<BufferRegion>&
     steps.push_back(r->min);
     steps.push_back(r->extent);
   }
-  for (Expr& extent : silent_extents(tree, block, loops, steps)) extents.push_back(std::move(extent));
+  for (Expr& extent : possibly_empty_extents(tree, block, loops, steps)) extents.push_back(std::move(extent));
   Expr condition = all_positive(extents, analyzer);
   auto is_inner = [&](const Ref<Var>& v) {
     return any_of(loops, [&](int at) { return tree.for_at(at).loop_var == v; });
@@ -64,17 +64,17 @@ Expr runs_at_all(const analysis::Tree& tree, int block, const Ref<BufferRegion>&
 
 bool surely_runs(const analysis::Tree& tree, int block, const Ref<BufferRegion>& write, const std::vector<int>& loops,
                  arith::Analyzer& analyzer) {
-  Expr condition = runs_at_all(tree, block, write, loops, analyzer);
+  Expr condition = run_condition(tree, block, write, loops, analyzer);
   return condition.defined() && is_true(condition);
 }
 
 namespace {
 
-/// Loops inside that may have no iteration, but say so in the region of the buffer that is read: an index moves with
-/// the loop, and with no other such loop, so that the region is empty where the loop is.
+/// Returns the possibly empty loops in `body` that make the region of the buffer that is read empty, too: an index is a
+/// multiple of such a loop's variable, and depends on no other possibly empty loop.
 std::unordered_set<const NodeBase*> loops_that_empty_region(const NodeRef& body, const Ref<Buffer>& buffer) {
   std::unordered_set<const NodeBase*> open, emptying;
-  VarMap axes;  // outer ones first, so that loops are all that is left of an index
+  VarMap axes;  // bindings of axes, outer ones first, in terms of loop variables only
   std::vector<Expr> indices;
   visit(
       body,
@@ -106,7 +106,7 @@ std::unordered_set<const NodeBase*> loops_that_empty_region(const NodeRef& body,
 
 }  // namespace
 
-bool may_not_read(const NodeRef& body, const Ref<Buffer>& buffer) {
+bool may_skip_read(const NodeRef& body, const Ref<Buffer>& buffer) {
   const auto emptying = loops_that_empty_region(body, buffer);
   return any_node(
       body, on<And, Or, IfThenElse, While>([](const auto&) { return true; }),
@@ -117,14 +117,14 @@ bool may_not_read(const NodeRef& body, const Ref<Buffer>& buffer) {
       [](const Ref<Call>& call) { return intrinsic_of(*call) == Intrinsic::k_if_then_else; });
 }
 
-bool is_read_anyhow(const analysis::Tree& tree, const std::vector<int>& readers, const Ref<Buffer>& buffer,
-                    const arith::Box& box, int outside) {
+bool surely_reads(const analysis::Tree& tree, const std::vector<int>& readers, const Ref<Buffer>& buffer,
+                  const arith::Box& box, int outside) {
   return any_of(readers, [&](int reader) {
     auto loops = analysis::loops_between(tree, outside, reader);
     if (!loops) return false;
     auto analyzer = analysis::analyzer_above(tree, outside);
     const Block& block = tree.block_at(reader);
-    return !may_not_read(block.body, buffer) && any_of(block.reads, [&](const Ref<BufferRegion>& read) {
+    return !may_skip_read(block.body, buffer) && any_of(block.reads, [&](const Ref<BufferRegion>& read) {
       if (read->buffer != buffer) return false;
       auto has = surely_runs(tree, reader, read, *loops, analyzer)
                      ? analysis::produced(*tree.realize_at(reader), read, tree, *loops, analyzer)
@@ -136,12 +136,12 @@ bool is_read_anyhow(const analysis::Tree& tree, const std::vector<int>& readers,
 
 namespace {
 
-/// Returns has_value() as far as one scope determines it; nothing if the scope does not write the buffer before `end`.
+/// Returns written_condition() for the blocks of one scope; nothing if none of them writes the buffer before `end`.
 std::optional<Expr> written_in(const analysis::Tree& tree, int scope, int outside, int end, const Ref<Buffer>& buffer) {
   const analysis::Scope& blocks = analysis::Scope::of(tree, scope);
   std::optional<Expr> condition;
-  bool begun = false;    // by blocks that set all that they reach
-  bool perhaps = false;  // by blocks that may leave elements as they are
+  bool begun = false;    // whether a complete or reduction block writes the buffer
+  bool perhaps = false;  // whether a block writes it that may skip elements
   for (int child : blocks.writers(buffer)) {
     int writer = blocks.position(tree, child);
     if (writer >= end) continue;
@@ -157,8 +157,8 @@ std::optional<Expr> written_in(const analysis::Tree& tree, int scope, int outsid
     auto analyzer = analysis::analyzer_above(tree, common);
     for (const Ref<BufferRegion>& write : tree.block_at(writer).writes) {
       if (write->buffer != buffer) continue;
-      Expr runs = loops ? runs_at_all(tree, writer, write, *loops, analyzer) : Expr();
-      if (runs.defined() && is_true(runs)) return runs;  // values exist, so later blocks change nothing
+      Expr runs = loops ? run_condition(tree, writer, write, *loops, analyzer) : Expr();
+      if (runs.defined() && is_true(runs)) return runs;  // the buffer is written, whether other blocks run or not
       begun = true;
       *condition = condition->defined() && runs.defined() ? logical_and(*condition, runs) : Expr();
     }
@@ -169,8 +169,8 @@ std::optional<Expr> written_in(const analysis::Tree& tree, int scope, int outsid
 
 }  // namespace
 
-Expr has_value(const analysis::Tree& tree, int outside, int end, const Ref<Buffer>& buffer,
-               const std::vector<int>& readers, const arith::Box& box) {
+Expr written_condition(const analysis::Tree& tree, int outside, int end, const Ref<Buffer>& buffer,
+                       const std::vector<int>& readers, const arith::Box& box) {
   const int own = tree[outside].is_block ? outside : tree[outside].scope;
   std::optional<Expr> condition;
   for (int scope = own, at = outside; scope != analysis::Tree::kNone && !condition; scope = tree[scope].scope) {
@@ -180,8 +180,8 @@ Expr has_value(const analysis::Tree& tree, int outside, int end, const Ref<Buffe
     at = end = scope;
   }
   if (!condition || (condition->defined() && is_true(*condition))) return bool_imm(true);
-  if (is_read_anyhow(tree, readers, buffer, box, outside)) return bool_imm(true);
-  // Loops around the scope's block are not seen inside of it.
+  if (surely_reads(tree, readers, buffer, box, outside)) return bool_imm(true);
+  // The variables of loops around the scope's block must not occur in it.
   auto is_hidden = [&](const Ref<Var>& v) {
     int loop = tree.loop(v);
     return loop != analysis::Tree::kNone && tree[loop].scope != own;
@@ -189,7 +189,7 @@ Expr has_value(const analysis::Tree& tree, int outside, int end, const Ref<Buffe
   return condition->defined() && uses_any_var(*condition, is_hidden) ? Expr() : *condition;
 }
 
-Diagnostic no_value(const Place& block, const Ref<Buffer>& buffer, std::string code) {
+Diagnostic refuse_unwritten(const Place& block, const Ref<Buffer>& buffer, std::string code) {
   return refuse(std::move(code),
                 "what writes '" + buffer->name + "' may have no step at all: a copy would have no value to read then",
                 block, "decompose_reduction() sets the elements first");
