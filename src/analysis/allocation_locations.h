@@ -1,11 +1,10 @@
 // Computes at which loop or block each buffer of a function is allocated: the innermost one in which every value is
 // written before it is read. Lowering and the reference interpreter allocate buffers at these locations.
 //
-//   t = T.alloc_buffer((66,))                 t is allocated inside of the loop i: an iteration reads only elements
-//   that for i in T.parallel(8):                   it has written. The iterations of a parallel loop also need a
-//   private
-//     for j in range(10): t[i * 8 + j] = ..   buffer each, since neighboring iterations write overlapping elements at
-//     the for j in range(8): ... = t[..]          same time.
+//   t = T.alloc_buffer((66,))                 t is allocated in the loop i: an iteration reads only elements that it
+//   for i in T.parallel(8):                   has written. The iterations of a parallel loop also need private buffers,
+//     for j in range(10): t[i * 8 + j] = ..   since neighboring iterations write overlapping elements at the same time.
+//     for j in range(8): ... = t[..]
 //
 // If the memory scope gives each iteration of a thread-bound loop its own copy of the buffer ("local", for example),
 // the location is inside that loop, unless a loop around it drives a reduction into the buffer. Otherwise a location is

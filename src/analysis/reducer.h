@@ -4,9 +4,10 @@
 //   init: C[vi] = 0.0                         sum of A[vi, vk], identity 0.0
 //   C[vi] = C[vi] + A[vi, vk]
 //
-//   init: I[vi] = -1; V[vi] = min_value       argmax: the pair (vk, A[vi, vk]) with the largest value. Ties are
-//   resolved i = T.Select(V[vi] >= A[vi, vk], I[vi], vk)          to the first pair, with > to the last. v =
-//   T.Select(V[vi] >= A[vi, vk], V[vi], A[vi, vk])   The condition may be a let variable. I[vi] = i; V[vi] = v
+//   init: I[vi] = -1; V[vi] = min_value                  argmax: the pair (vk, A[vi, vk]) with the largest value
+//   i = T.Select(V[vi] >= A[vi, vk], I[vi], vk)          and the first of tied pairs; with > the last one. The
+//   v = T.Select(V[vi] >= A[vi, vk], V[vi], A[vi, vk])   condition may be a let variable.
+//   I[vi] = i; V[vi] = v
 //
 //   S[vi] = S[vi] + A[vi, vk]                 several independent sums
 //   Q[vi] = Q[vi] + A[vi, vk] * A[vi, vk]

@@ -1,9 +1,8 @@
 // Updates the declared regions of blocks around a changed statement.
 //
-//   with T.block("row"):                          the loop over p was split into p_0 and p_1, under a condition on
-//   data.
-//     T.reads(A[P[vi]:P[vi + 1]])                 The region that the blocks below read is no longer bounded by
-//     for p_0, p_1 in T.grid(...): ...            P[vi + 1], so the block must declare all of A
+//   with T.block("row"):                     the loop over p was split into p_0 and p_1, under a condition on data.
+//     T.reads(A[P[vi]:P[vi + 1]])            The region that the blocks below read is no longer bounded by P[vi + 1],
+//     for p_0, p_1 in T.grid(...): ...       so the block must declare all of A.
 #pragma once
 
 #include "schedule/edit.h"

@@ -7,9 +7,8 @@
 //     accesses), and the instructions per vector. Loads that are invariant in an unrolled loop count once.
 //   - compute: throughput of the multiply-add ports, or the latency of a chain of additions if there are too few
 //     independent accumulators; throughput of loads, stores and gathers; spills of accumulators beyond the registers.
-//   - memory: the bytes transferred into each cache. If the data of a loop fit into a cache, enclosing loops in which
-//   they
-//     are invariant reuse them. Rows at distances that are multiples of 4096 bytes conflict in few cache sets.
+//   - memory: the bytes transferred into each cache. Loops in which data are invariant reuse them, if the data of their
+//     bodies fit into the cache. Rows at distances that are multiples of 4096 bytes conflict in few cache sets.
 //   - threads: load balance of parallel chunks over cores, and the overhead of starting them.
 // The time of a store is the maximum of compute and memory, plus loop overhead. The model ranks schedules of one
 // program; it does not predict absolute times.

@@ -16,8 +16,7 @@
 //           iterations; executions of the store per such iteration
 //   then 3  iterations of the loops around the store, number of these loops, "auto_unroll" step
 //   then 8  with extract_workload: flags for names of the task's blocks (softmax, max or min, add, batch_matmul,
-//   matmul,
-//           depthwiseconv2d, conv2d_winograd, conv2d)
+//           matmul, depthwiseconv2d, conv2d_winograd, conv2d)
 //
 // If a buffer is stored to more than once, its row describes the last store. Stores of constants have no row.
 #pragma once
