@@ -267,8 +267,8 @@ Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, c
 
 namespace {
 
-/// Why the copy would read elements that the block around, which is their scope, does not declare to read: what is known
-/// of conditions may not bound the region. Elements that nothing has written could be among them.
+/// Why the copy would read elements that the block around, which is their scope, does not declare to read: what is
+/// known of conditions may not bound the region. Elements that nothing has written could be among them.
 std::optional<analysis::Obstacle> why_beyond_scope(const AtLoop& at, const Ref<Buffer>& buffer,
                                                    const arith::Region& region) {
   const Tree& tree = *at.loop.tree;
@@ -281,8 +281,9 @@ std::optional<analysis::Obstacle> why_beyond_scope(const AtLoop& at, const Ref<B
     return read->buffer == buffer && arith::proves_subset(box, arith::box_of(read->region), analyzer);
   };
   if (any_of(scope.reads, contains_all)) return {};
-  return analysis::Obstacle{"the copy would read more of '" + buffer->name + "' than " + describe_block(scope) + " does",
-                            {at.loop.node(), tree.stmt(at.scope)}};
+  return analysis::Obstacle{
+      "the copy would read more of '" + buffer->name + "' than " + describe_block(scope) + " does",
+      {at.loop.node(), tree.stmt(at.scope)}};
 }
 
 }  // namespace
