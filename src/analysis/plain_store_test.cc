@@ -172,7 +172,7 @@ TEST_F(PlainStoreTest, TheValueOfAnotherStoreIsNotLookedThroughAgain) {
                          if_then_else(lt(vi, i32(4)), inner, float_imm(f32, 0)), load(b, {vi, vj})};
   for (const Expr& value : values) {
     Ref<Block> known = declared(store(c, value, {vi, vj})), looked = declared(store(c, value, {vi, vj}));
-    PlainBlock::look(*looked, *part);
+    PlainBlock::analyze_inlined(*looked, *part);
     const std::optional<PlainBlock>&found = PlainBlock::of(*known), &with_part = PlainBlock::of(*looked);
     ASSERT_TRUE(found.has_value() && with_part.has_value());
     EXPECT_EQ(with_part->body.loads, found->body.loads);
