@@ -1,7 +1,9 @@
 """Products of sparse and dense matrices by MLIR's sparsifier, for benchmarks: `apt-get install mlir-19-tools llvm-19`.
 
 The program is a linalg.generic over a tensor in CSR. `mlir-opt --sparsifier` makes loops of it, LLVM makes them fast
-for this processor. The sparsifier makes one thread's code, and adds to its output.
+for this processor. The sparsifier makes one thread's code. Its sparse-dense products add to their output. Its sampled
+products store into the values of a sparse tensor: a custom reduction over elements that are present keeps the structure
+(`mlir/test/Dialect/SparseTensor/GPU/gpu_sddmm_lib.mlir` of LLVM 19).
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import ctypes
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,12 @@ import tilewright as tw
 TOOLS = {name: f"{name}-19" for name in ("mlir-opt", "mlir-translate", "opt", "llc")}
 OBJECT = ("--relocation-model=pic", "--filetype=obj")
 
-PROGRAM = """
+CSR = """
 #CSR = #sparse_tensor.encoding<{{ map = (i, k) -> (i : dense, k : compressed), posWidth = 32, crdWidth = 32 }}>
+"""
+PRODUCT = (
+    CSR
+    + """
 func.func @product(%indptr: tensor<?xi32>, %indices: tensor<?xi32>, %values: tensor<?x{real}>,
                    %b: tensor<{k}{j}x{real}>, %out: memref<{i}{j}x{real}>) attributes {{ llvm.emit_c_interface }} {{
   %c = bufferization.to_tensor %out restrict writable : memref<{i}{j}x{real}>
@@ -41,6 +47,43 @@ func.func @product(%indptr: tensor<?xi32>, %indices: tensor<?xi32>, %values: ten
   return
 }}
 """
+)
+SAMPLED = (
+    CSR
+    + """
+func.func @product(%indptr: tensor<?xi32>, %indices: tensor<?xi32>, %x: tensor<{i}x{k}x{real}>,
+                   %y: tensor<{j}x{k}x{real}>, %out: memref<?x{real}>) -> memref<?x{real}>
+    attributes {{ llvm.emit_c_interface }} {{
+  %values = bufferization.to_tensor %out restrict writable : memref<?x{real}>
+  %sampled = sparse_tensor.assemble (%indptr, %indices), %values
+    : (tensor<?xi32>, tensor<?xi32>), tensor<?x{real}> to tensor<{i}x{j}x{real}, #CSR>
+  %zero = arith.constant 0.0 : {real}
+  %sums = linalg.generic {{
+      indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>,
+                       affine_map<(i, j, k) -> (i, j)>],
+      iterator_types = ["parallel", "parallel", "reduction"] }}
+      ins(%x, %y : tensor<{i}x{k}x{real}>, tensor<{j}x{k}x{real}>) outs(%sampled : tensor<{i}x{j}x{real}, #CSR>) {{
+  ^bb0(%a: {real}, %b: {real}, %sum: {real}):
+    %term = sparse_tensor.unary %sum : {real} to {real}
+      present = {{
+        ^bb0(%any: {real}):
+          %product = arith.mulf %a, %b : {real}
+          sparse_tensor.yield %product : {real}
+      }}
+      absent = {{}}
+    %more = sparse_tensor.reduce %sum, %term, %zero : {real} {{
+      ^bb0(%p: {real}, %q: {real}):
+        %both = arith.addf %p, %q : {real}
+        sparse_tensor.yield %both : {real}
+    }}
+    linalg.yield %more : {real}
+  }} -> tensor<{i}x{j}x{real}, #CSR>
+  %done = sparse_tensor.values %sums : tensor<{i}x{j}x{real}, #CSR> to memref<?x{real}>
+  return %done : memref<?x{real}>
+}}
+"""
+)
+REALS = {4: "f32", 8: "f64"}
 #: index maps and kinds of loops, by the dimensions of the dense operand
 LOOPS = {
     1: (
@@ -54,7 +97,10 @@ LOOPS = {
 }
 
 
-def calls(a: csr_array, b: np.ndarray, out: np.ndarray) -> dict[str, Callable[[], object]]:
+Calls = dict[str, Callable[[], object]]
+
+
+def product(a: csr_array, b: np.ndarray, out: np.ndarray) -> Calls:
     """Return calls of ``out = a @ b``, scalar and with vectors; none where a tool is not installed.
 
     Args:
@@ -62,20 +108,43 @@ def calls(a: csr_array, b: np.ndarray, out: np.ndarray) -> dict[str, Callable[[]
         b: a vector, or a matrix in rows.
         out: which the calls write.
     """
-    if not all(map(shutil.which, TOOLS.values())):
-        return {}
     maps, kinds = LOOPS[b.ndim]
     columns = f"x{b.shape[1]}" if b.ndim == 2 else ""
-    real = {4: "f32", 8: "f64"}[b.itemsize]
-    program = PROGRAM.format(i=a.shape[0], k=a.shape[1], j=columns, real=real, maps=maps, kinds=kinds)
-    lanes = tw.Target("native").vector_bits // (8 * b.itemsize)
+    program = PRODUCT.format(i=a.shape[0], k=a.shape[1], j=columns, real=REALS[b.itemsize], maps=maps, kinds=kinds)
+    calls = _calls(program, b.itemsize, [_memref(array) for array in (a.indptr, a.indices, a.data, b, out)])
+
+    def from_zero(call: Callable[[], object]) -> Callable[[], object]:
+        return lambda: (out.fill(0), call())
+
+    return {name: from_zero(call) for name, call in calls.items()}
+
+
+def sampled_product(a: csr_array, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> Calls:
+    """Return calls that compute the elements of ``x @ y.T`` that `a` holds, scalar and with vectors; none where a tool
+    is not installed.
+
+    Args:
+        a: in CSR, with int32 indices.
+        x: in rows, one for each row of `a`.
+        y: in rows, one for each column of `a`.
+        out: one number for each nonzero, which the calls write.
+    """
+    program = SAMPLED.format(i=a.shape[0], j=a.shape[1], k=x.shape[1], real=REALS[x.itemsize])
+    returned = _memref(out)
+    return _calls(program, x.itemsize, [returned, *(_memref(array) for array in (a.indptr, a.indices, x, y, out))])
+
+
+def _calls(program: str, itemsize: int, arguments: Sequence[Any]) -> Calls:
+    """Return calls of a program, scalar and with vectors of elements of this size."""
+    if not all(map(shutil.which, TOOLS.values())):
+        return {}
+    lanes = tw.Target("native").vector_bits // (8 * itemsize)
     vectors = f" vl={lanes} reassociate-fp-reductions=true enable-index-optimizations=true"
-    arguments = [_memref(array) for array in (a.indptr, a.indices, a.data, b, out)]
     pointers = [ctypes.byref(each) for each in arguments]
 
     def call(options: str) -> Callable[[], object]:
         function = _compiled(program, options)._mlir_ciface_product
-        return lambda: (out.fill(0), function(*pointers))
+        return lambda: function(*pointers)
 
     return {"MLIR": call(""), "MLIR, vectors": call(vectors)}
 

@@ -1,16 +1,17 @@
-"""Sampled dense-dense products (SDDMM) over a structure in CSR, against PyTorch and NumPy.
+"""Sampled dense-dense products (SDDMM) over a structure in CSR, against PyTorch, NumPy and MLIR's sparsifier.
 
     python benchmarks/sddmm.py                                 all structures, K = 32 and 128, on one thread
     python benchmarks/sddmm.py mdual rmat16 --columns 32 --dtypes float64 --threads 2
 
 Each line: what our program without a schedule reaches, which share of the machine's limit that is, and how many times
-its time each of the others takes: PyTorch's sampled_addmm, NumPy on gathered rows, and tw.sparse.sddmm as Python calls
-it. MKL has no such function. The limit counts each element of the operands once. The last lines are geometric means
-over the structures.
+its time each of the others takes: PyTorch's sampled_addmm, NumPy on gathered rows, loops of MLIR's sparsifier, and
+tw.sparse.sddmm as Python calls it. MKL has no such function. The limit counts each element of the operands once. The
+last lines are geometric means over the structures.
 """
 
 from __future__ import annotations
 
+import mlir_sparsifier
 import numpy as np
 from scipy.sparse import csr_array
 from sparse_products import Calls, Product, contest, print_means, random_operand, run
@@ -48,7 +49,7 @@ class Sddmm(Product):
             x, y = torch.from_numpy(self.x), torch.from_numpy(self.y).T
             product = lambda: torch.sparse.sampled_addmm(sparse, x, y, beta=0.0)  # noqa: E731
             calls["PyTorch"] = lambda: product().values().numpy()
-        return calls
+        return calls | self.mlir(mlir_sparsifier.sampled_product, self.x, self.y)
 
     def from_python(self) -> Calls:
         a = tw.sparse.from_scipy(self.matrix)

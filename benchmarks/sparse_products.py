@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import mlir_sparsifier
 import numpy as np
 from scipy.sparse import csr_array
 from structures import MAKERS, structures
@@ -97,9 +96,9 @@ class Product(abc.ABC):
             warnings.simplefilter("ignore")  # CSR is a beta feature of PyTorch
             return torch.sparse_csr_tensor(*parts, size=self.matrix.shape, check_invariants=False)
 
-    def mlir(self, b: np.ndarray) -> Calls:
+    def mlir(self, product: Callable[..., Calls], *operands: np.ndarray) -> Calls:
         """The loops of MLIR's sparsifier, scalar or with vectors, whichever are faster; on one thread."""
-        calls = mlir_sparsifier.calls(self.matrix, b, self.out) if self.threads == 1 else {}
+        calls = product(self.matrix, *operands, self.out) if self.threads == 1 else {}
         for who, call in calls.items():
             self.check(who, call)
         return {"MLIR": calls[fastest(self, calls)]} if calls else {}

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 
+import mlir_sparsifier
 import numpy as np
 from scipy.sparse import csr_array
 from sparse_products import (
@@ -82,7 +83,7 @@ class Spmm(Product):
             args = [m.plain, m.real(1), m.handle, m.description, m.row_major, b, sizes, sizes, m.real(0), c, sizes]
             return int(m.function("mm")(*args))
 
-        return calls | self.mlir(self.b) | self.mkl(hint, multiply)
+        return calls | self.mlir(mlir_sparsifier.product, self.b) | self.mkl(hint, multiply)
 
     def ours(self, kernels: dict[str, tw.Kernel]) -> Calls:
         a = self.matrix

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 
+import mlir_sparsifier
 import numpy as np
 from scipy.sparse import csr_array
 from sparse_products import (
@@ -87,7 +88,7 @@ class Spmv(Product):
             x, y = pointer(self.x), pointer(self.out)
             return int(m.function("mv")(m.plain, m.real(1), m.handle, m.description, x, m.real(0), y))
 
-        return calls | self.mlir(self.x) | self.mkl(hint, multiply)
+        return calls | self.mlir(mlir_sparsifier.product, self.x) | self.mkl(hint, multiply)
 
 
 def table(made: list[tuple[str, csr_array]], _: int, dtype: str, threads: int) -> None:
