@@ -538,7 +538,7 @@ class Examine {
   void take_distinct_values(std::vector<Expr>& starts, arith::IterDomains& inputs) {
     for (const BufferDomain& domain : buffer_domains(*block_)) {
       const bool is_distinct = domain.order == ValueOrder::kIncreasing || domain.order == ValueOrder::kDistinct;
-      if (!is_distinct || domain.segments.defined()) continue;
+      if (!is_distinct || domain.has_segments()) continue;
       Ref<BufferLoad> load;
       for (const Expr& start : starts) {
         visit(start, [&](const Ref<BufferLoad>& each) {

@@ -16,7 +16,8 @@ namespace {
 
 Expr wide(const Expr& e) { return cast(DataType::int_(64), e); }
 
-constexpr const char* kHint = "\n  hint: the program declares it by T.assume_buffer_domain, and relies on it";
+constexpr const char* kHint =
+    "\n  hint: the program declares it, by T.assume_buffer_domain or by an axis, and relies on it";
 
 /// Reports "NAME[position] what follows" where the condition fails.
 Stmt check(Expr holds, const std::string& name, Expr position, const std::string& rule) {
@@ -53,6 +54,16 @@ Stmt check_neighbors(const BufferDomain& domain, const Expr& begin, const Expr& 
   return loop(step, max(end - begin - 1, zero(end.dtype())), body);
 }
 
+/// Offsets of segments of limited length.
+Stmt check_longest(const BufferDomain& domain) {
+  const Expr count = wide(domain.buffer->shape[0]);
+  const Ref<Var> step = var("i", count.dtype());
+  const Expr position = Expr(step) + 1, value = wide(load(domain.buffer, {position}));
+  Stmt body = check(le(value - wide(load(domain.buffer, {Expr(step)})), wide(domain.longest)), domain.buffer->name,
+                    position, "exceeds the value before it by more than " + brief(domain.longest));
+  return loop(step, max(count - 1, zero(count.dtype())), body);
+}
+
 /// The first and the last element, where there are any.
 Stmt check_ends(const BufferDomain& domain) {
   const Expr count = domain.buffer->shape[0], last = count - 1;
@@ -83,7 +94,16 @@ Stmt check_distinct(const BufferDomain& domain, std::vector<Def<Buffer>>& alloca
 Stmt check_order(const BufferDomain& domain) {
   const Expr count = domain.buffer->shape[0];
   const Ref<Buffer>& segments = domain.segments;
-  if (!segments.defined()) return check_neighbors(domain, zero(count.dtype()), count, "");
+  if (!domain.has_segments()) return check_neighbors(domain, zero(count.dtype()), count, "");
+  if (domain.segment_length.defined()) {
+    const Expr length = wide(domain.segment_length);
+    const Ref<Var> segment = var("s", DataType::int_(64));
+    const Expr begin = Expr(segment) * length;
+    Stmt body = check_neighbors(domain, begin, min(begin + length, wide(count)),
+                                " in its segment of length " + brief(domain.segment_length));
+    // Of segments without elements there is none: a division by their length would fail.
+    return loop(segment, ceildiv(wide(count), max(length, Expr(i64(1)))), body);
+  }
   const Ref<Var> segment = var("s", segments->shape[0].dtype());
   auto offset = [&](const Expr& at) { return max(min(wide(load(segments, {at})), wide(count)), Expr(i64(0))); };
   Stmt body = check_neighbors(domain, offset(segment), offset(Expr(segment) + 1),
@@ -150,6 +170,7 @@ DeclaredChecks declared_checks(const PrimFunc& func) {
       result.checks.push_back(check_order(domain));
       if (domain.order == ValueOrder::kOffsets) result.checks.push_back(check_ends(domain));
     }
+    if (domain.longest.defined()) result.checks.push_back(check_longest(domain));
   }
   for (const DisjointBuffers& group : disjoint_buffers(*root->block)) {
     const bool is_known = all_of(group, [&](const Ref<Buffer>& buffer) {

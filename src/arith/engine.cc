@@ -192,7 +192,7 @@ void Engine::assume(const BufferDomain& domain) {
   elements.max = end_of(domain.end - 1, false);
   const bool is_increasing = domain.order == ValueOrder::kIncreasing;
   const bool is_ordered = domain.order != ValueOrder::kNone && domain.order != ValueOrder::kDistinct;
-  elements.ascends = is_ordered && !domain.segments.defined();
+  elements.ascends = is_ordered && !domain.has_segments();
   elements.strictly = elements.ascends && is_increasing;
   forget();
   elements_.insert(domain.buffer->data, std::move(elements));

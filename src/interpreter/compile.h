@@ -214,6 +214,7 @@ class Compiler {
   void declare_domain(const BufferDomain& domain, const NodeRef& node);
   void check_domain(const BufferDomain& domain, const NodeRef& node);
   void check_order(const BufferDomain& domain, const NodeRef& node);
+  void check_longest(const BufferDomain& domain, const NodeRef& node);
   void check_distinct(const BufferDomain& domain, const NodeRef& node);
   void check_disjoint(const DisjointBuffers& group, const NodeRef& node);
   void check_absent(const Ref<Buffer>& one, const Ref<Buffer>& other, int declared, const NodeRef& node);

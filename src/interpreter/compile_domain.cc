@@ -21,10 +21,7 @@ Ref<Buffer> Compiler::array_of(const Ref<Buffer>& buffer) {
 
 /// A block around has checked the same declaration, and no block inside may write the buffer.
 void Compiler::declare_domain(const BufferDomain& domain, const NodeRef& node) {
-  const bool is_checked = any_of(declared_, [&](const BufferDomain& known) {
-    return known.buffer == domain.buffer && known.order == domain.order && known.segments == domain.segments &&
-           structural_equal(known.min, domain.min) && structural_equal(known.end, domain.end);
-  });
+  const bool is_checked = any_of(declared_, [&](const BufferDomain& known) { return is_same(known, domain); });
   if (!is_checked) {
     BufferDomain of_array = domain;
     of_array.buffer = array_of(domain.buffer);
@@ -68,11 +65,35 @@ void Compiler::check_domain(const BufferDomain& domain, const NodeRef& node) {
   } else if (domain.order != ValueOrder::kNone) {
     check_order(domain, node);
   }
+  if (domain.longest.defined()) check_longest(domain, node);
+}
+
+void Compiler::check_longest(const BufferDomain& domain, const NodeRef& node) {
+  const Ref<Buffer>& buffer = domain.buffer;
+  const int declared = site(
+      node, buffer,
+      "no value of '" + buffer->name + "' exceeds the one before it by more than " + analysis::brief(domain.longest));
+  auto wide = [](const Expr& e) { return tilewright::cast(DataType::int_(64), e); };
+  scoped([&] {
+    each_position(constant(1), expr(buffer->shape[0]), [&](int position) {
+      Ref<Var> index = var("i", DataType::int_(64));
+      with_definition(index, position, [&] {
+        auto load = [&](const Expr& at) {
+          return wide(make<BufferLoad>({.buffer = buffer, .indices = {at}, .predicate = {}}));
+        };
+        const Expr value = load(index);
+        const int held = expr(le(value - load(Expr(index) - 1), wide(domain.longest)));
+        require_declared(held, position, expr(value), declared);
+      });
+    });
+  });
 }
 
 void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
   const Ref<Buffer>& buffer = domain.buffer;
-  const std::string where = domain.segments.defined() ? " in each segment of '" + domain.segments->name + "'" : "";
+  std::string where;
+  if (domain.segments.defined()) where = " in each segment of '" + domain.segments->name + "'";
+  if (domain.segment_length.defined()) where = " in each segment of length " + analysis::brief(domain.segment_length);
   int declared =
       site(node, buffer, "the values of '" + buffer->name + "' are " + std::string(order_name(domain.order)) + where);
   auto load = [](const Ref<Buffer>& of, const Expr& index) -> Expr {
@@ -103,7 +124,19 @@ void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
       is_at(i64(0), min(count, Expr(i64(1))), domain.min);
       is_at(max(count - 1, Expr(i64(0))), count, domain.end - 1);
     }
-    if (!domain.segments.defined()) return ascends(constant(1), expr(buffer->shape[0]));
+    if (!domain.has_segments()) return ascends(constant(1), expr(buffer->shape[0]));
+    if (domain.segment_length.defined()) {
+      const Expr count = tilewright::cast(DataType::int_(64), buffer->shape[0]);
+      const Expr length = tilewright::cast(DataType::int_(64), domain.segment_length);
+      // Of segments without elements there is none: a division by their length would fail.
+      return each_position(constant(0), expr(ceildiv(count, max(length, Expr(i64(1))))), [&](int segment) {
+        Ref<Var> index = var("s", DataType::int_(64));
+        with_definition(index, segment, [&] {
+          const Expr begin = Expr(index) * length;
+          ascends(expr(begin + 1), expr(min(begin + length, count)));
+        });
+      });
+    }
     each_position(constant(1), expr(domain.segments->shape[0]), [&](int segment) {
       Ref<Var> index = var("s", DataType::int_(64));
       with_definition(index, segment, [&] {

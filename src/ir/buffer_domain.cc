@@ -5,6 +5,7 @@
 
 #include "ir/build.h"
 #include "ir/regions.h"
+#include "ir/structural.h"
 #include "ir/traverse.h"
 #include "support/ranges.h"
 
@@ -26,9 +27,17 @@ std::optional<BufferDomain> read(const NodeRef& node) {
   domain.min = Expr(list->items[1]);
   domain.end = Expr(list->items[2]);
   if (list->items.size() == 5) {
-    const BufferRegion* segments = list->items[4].as<BufferRegion>();
-    if (!segments) return std::nullopt;
-    domain.segments = segments->buffer;
+    const NodeRef& segments = list->items[4];
+    if (const BufferRegion* offsets = segments.as<BufferRegion>()) {
+      domain.segments = offsets->buffer;
+    } else if (segments.sort() == Sort::kExpr) {
+      domain.segment_length = Expr(segments);
+    } else if (const List* longest = segments.as<List>(); longest && longest->items.size() == 1) {
+      if (longest->items[0].sort() != Sort::kExpr) return std::nullopt;
+      domain.longest = Expr(longest->items[0]);
+    } else {
+      return std::nullopt;
+    }
   }
   return domain;
 }
@@ -141,6 +150,8 @@ void declare(Annotations& annotations, const BufferDomain& domain) {
   std::vector<NodeRef> fields{whole_region(domain.buffer), domain.min, domain.end,
                               string_imm(std::string(order_name(domain.order)))};
   if (domain.segments.defined()) fields.push_back(whole_region(domain.segments));
+  if (domain.segment_length.defined()) fields.push_back(domain.segment_length);
+  if (domain.longest.defined()) fields.push_back(make<List>({{domain.longest}}));
   append(annotations, kBufferDomains, std::move(fields));
 }
 
@@ -148,6 +159,15 @@ void declare(Annotations& annotations, const DisjointBuffers& buffers) {
   std::vector<NodeRef> fields;
   for (const Ref<Buffer>& buffer : buffers) fields.push_back(whole_region(buffer));
   append(annotations, kDisjointBuffers, std::move(fields));
+}
+
+bool is_same(const BufferDomain& a, const BufferDomain& b) {
+  auto equal = [](const Expr& x, const Expr& y) {
+    return x.defined() == y.defined() && (!x.defined() || structural_equal(x, y));
+  };
+  return a.buffer == b.buffer && a.order == b.order && a.segments == b.segments &&
+         equal(a.segment_length, b.segment_length) && equal(a.longest, b.longest) && equal(a.min, b.min) &&
+         equal(a.end, b.end);
 }
 
 std::string_view order_name(ValueOrder order) {

@@ -3,6 +3,7 @@
 //   with T.block("spmm"):
 //     T.assume_buffer_domain(indptr, [0, nnz + 1], order="nondecreasing")
 //     T.assume_buffer_domain(indices, [0, n], order="increasing", segments=indptr)
+//     T.assume_buffer_domain(columns, [0, n], order="increasing", segments=3)
 //
 // A declaration holds for every element while the block runs. Analyses assume it (arith/analyzer.h), and the
 // interpreter checks it when the block starts. It is an annotation of the block, so equality, JSON and buffer
@@ -23,7 +24,8 @@
 namespace tilewright {
 
 /// The key of the annotation: a List with one List for each declaration, which holds the whole buffer as a
-/// BufferRegion, the ends of the domain, the order, and perhaps the segments as a BufferRegion.
+/// BufferRegion, the ends of the domain, the order, and perhaps the segments: a BufferRegion, or the length of each. Of
+/// offsets, a List with the length that no segment exceeds stands there instead.
 inline constexpr std::string_view kBufferDomains = "buffer_domains";
 
 /// kDistinct: no value occurs twice; the order is arbitrary. kOffsets: nondecreasing, from the least value of the
@@ -36,8 +38,16 @@ struct BufferDomain {
   /// The order of the values of a one-dimensional buffer.
   ValueOrder order = ValueOrder::kNone;
   /// If not null, the order holds within each segment [segments[s], segments[s + 1]) only.
-  Ref<Buffer> segments;
+  Ref<Buffer> segments = {};
+  /// If not null, the order holds within each segment of this many values only; the last one may be shorter.
+  Expr segment_length = {};
+  /// If not null, the values are offsets of segments, none of which has more elements than this.
+  Expr longest = {};
+
+  bool has_segments() const { return segments.defined() || segment_length.defined(); }
 };
+/// Whether both declare the same of a buffer.
+bool is_same(const BufferDomain& a, const BufferDomain& b);
 
 /// Returns the declarations of the block itself; none if the annotation is malformed.
 std::vector<BufferDomain> buffer_domains(const Block& block);

@@ -74,23 +74,36 @@ std::vector<BufferDomain> structure_domains(const PrimFunc& func) {
   std::vector<BufferDomain> domains;
   // Axes may share a buffer. All of their declarations hold for it.
   auto add = [&](BufferDomain domain) {
-    auto known = find_if(domains, [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
-    if (known == domains.end()) return domains.push_back(std::move(domain));
-    if (!structural_equal(known->end, domain.end)) known->end = min(known->end, domain.end);
-    if (known->order != ValueOrder::kNone) return;
-    known->order = domain.order;
-    known->segments = domain.segments;
+    bool is_declared = false;
+    for (BufferDomain& other : domains) {
+      if (other.buffer != domain.buffer) continue;
+      Expr& end = other.end;
+      if (!structural_equal(end, domain.end)) end = domain.end = min(end, domain.end);
+      if (other.order == ValueOrder::kNone) {
+        other.order = domain.order;
+        other.segments = domain.segments;
+        other.segment_length = domain.segment_length;
+        other.longest = domain.longest;
+      }
+      is_declared |= domain.order == ValueOrder::kNone || is_same(other, domain);
+    }
+    if (!is_declared) domains.push_back(std::move(domain));
   };
   for (const Ref<Axis>& axis : func.axes) {
     if (axis->is_variable()) {
-      add({axis->indptr, zero(axis->nnz.dtype()), axis->nnz + 1, ValueOrder::kNondecreasing, {}});
+      BufferDomain offsets{axis->indptr, zero(axis->nnz.dtype()), axis->nnz + 1, ValueOrder::kNondecreasing};
+      if (!axis->is_sparse()) offsets.longest = axis->length;  // coordinates are 0, 1, 2, ..., and below the length
+      add(std::move(offsets));
     }
     if (!axis->is_sparse()) continue;
-    const bool ascends = axis->sorted && axis->is_variable();
+    BufferDomain domain{axis->indices, zero(axis->length.dtype()), axis->length};
+    if (axis->sorted) domain.order = ValueOrder::kIncreasing;
     // A list below one position, as the rows that are not empty, ascends as a whole.
-    const bool is_list = is_const_int(axis->parent->nnz, 1);
-    add({axis->indices, zero(axis->length.dtype()), axis->length, ascends ? ValueOrder::kIncreasing : ValueOrder::kNone,
-         ascends && !is_list ? axis->indptr : Ref<Buffer>()});
+    if (axis->sorted && !is_const_int(axis->parent->nnz, 1)) {
+      domain.segments = axis->indptr;
+      domain.segment_length = axis->nnz_cols;
+    }
+    add(std::move(domain));
   }
   return domains;
 }

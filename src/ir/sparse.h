@@ -43,7 +43,8 @@ struct StructureArray {
 /// Returns the indptr and the indices of an axis. Empty for an attached axis, which uses the structure of another axis.
 std::vector<StructureArray> structure_arrays(const Axis& axis);
 
-/// Returns the declared domains of the structure buffers (indptr, indices) of a function's axes, one for each buffer.
+/// Returns the declared domains of the structure buffers (indptr, indices) of a function's axes: several for a
+/// buffer that axes with different orders share.
 std::vector<BufferDomain> structure_domains(const PrimFunc& func);
 
 /// A violation of a rule of ir/verify.h.

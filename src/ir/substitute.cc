@@ -2,6 +2,7 @@
 
 #include <type_traits>
 #include <unordered_set>
+#include <utility>
 
 #include "ir/build.h"
 #include "ir/sizes.h"
@@ -50,6 +51,45 @@ H substitute_in(const H& root, const VarMap& map) {
     if (root.depth() <= kInlineDepth && is_plain(root, map)) return substituted_plainly(root, map);
   }
   return rewrite(root, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(map, v, v); });
+}
+
+/// A size as the operators of scripts make it.
+Expr folded_size(const Expr& size) {
+  if (const Cast* cast = size.as<Cast>()) {
+    const Expr value = folded_size(cast->value);
+    return value == cast->value ? size : tilewright::cast(cast->dtype, value);
+  }
+  if (!size.is<Add>() && !size.is<Sub>() && !size.is<Mul>() && !size.is<Min>() && !size.is<Max>()) return size;
+  const BinaryOperands operands = binary_operands(size);
+  const Expr made = binary(size.kind(), folded_size(*operands.a), folded_size(*operands.b));
+  const BinaryOperands of = binary_operands(made);
+  return made.kind() == size.kind() && *of.a == *operands.a && *of.b == *operands.b ? size : made;
+}
+
+/// The text of a function over axes has their lengths, from which further sizes follow: how many positions an axis has,
+/// and the shapes of arrays over it. All of them are folded, so that the text is that of the same function.
+Ref<PrimFunc> with_folded_sizes(const Ref<PrimFunc>& func) {
+  auto fold = [](Expr& size) {
+    if (!size.defined()) return false;
+    const Expr before = std::exchange(size, folded_size(size));
+    return size != before;
+  };
+  return rewrite(
+      func,
+      [&](const Ref<Buffer>& buffer, Rewriter& walk) -> NodeRef {
+        Ref<Buffer> after = walk.descend(buffer);
+        Buffer folded = *after;
+        bool changes = false;
+        for (Expr& extent : folded.shape) changes |= fold(extent);
+        return changes ? make(std::move(folded), buffer.span()) : after;
+      },
+      [&](const Ref<Axis>& axis, Rewriter& walk) -> NodeRef {
+        Ref<Axis> after = walk.descend(axis);
+        Axis folded = *after;
+        bool changes = false;
+        for (Expr* size : {&folded.length, &folded.nnz, &folded.nnz_cols}) changes |= fold(*size);
+        return changes ? make(std::move(folded), axis.span()) : after;
+      });
 }
 
 /// Variables and buffers that `root` defines. The data pointer of a buffer counts only if the buffer defines it.
@@ -144,7 +184,10 @@ H renew(const H& root) {
 
 Expr substitute(const Expr& root, const VarMap& map) { return substitute_in(root, map); }
 Stmt substitute(const Stmt& root, const VarMap& map) { return substitute_in(root, map); }
-Ref<PrimFunc> substitute(const Ref<PrimFunc>& root, const VarMap& map) { return substitute_in(root, map); }
+Ref<PrimFunc> substitute(const Ref<PrimFunc>& root, const VarMap& map) {
+  Ref<PrimFunc> result = substitute_in(root, map);
+  return result == root || result->axes.empty() ? result : with_folded_sizes(result);
+}
 Ref<Block> substitute(const Ref<Block>& root, const VarMap& map) { return substitute_in(root, map); }
 Ref<BufferRegion> substitute(const Ref<BufferRegion>& root, const VarMap& map) { return substitute_in(root, map); }
 

@@ -11,7 +11,7 @@ namespace tilewright {
 using VarMap = std::unordered_map<NodeRef, Expr>;
 
 /// Replaces every use of the variables in the map. Buffers whose shape, data or offset uses one become new buffers, at
-/// all of their uses. Nothing is simplified.
+/// all of their uses. Nothing is simplified, except that sizes of axes and buffers of a function over axes are folded.
 Expr substitute(const Expr& root, const VarMap& map);
 Stmt substitute(const Stmt& root, const VarMap& map);
 Ref<PrimFunc> substitute(const Ref<PrimFunc>& root, const VarMap& map);

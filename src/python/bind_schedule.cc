@@ -19,6 +19,7 @@
 #include "schedule/primitives/set_axis_separator.h"
 #include "schedule/primitives/transform_layout.h"
 #include "schedule/sizes_by_name.h"
+#include "schedule/sparse_nest.h"
 #include "script/printer.h"
 #include "sparse/lower_iterations.h"
 #include "support/ranges.h"
@@ -400,17 +401,29 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
   cls.def(
       "get",
       [](const SchedulePtr& self, const PyLoop& loop) {
-        return NodeRef(place_of(*self, own(*self, loop, "get")).node());
+        const LoopRV rv = own(*self, loop, "get");
+        const State& state = self->schedule.state();
+        if (auto place = state.find(rv); place.ok()) return NodeRef(place->node());
+        if (auto nest = find_nest(state, {rv}, "schedule/expired"); nest.ok()) {
+          return NodeRef(nest->iteration->iter_vars[nest->at[0]]);
+        }
+        return NodeRef(place_of(*self, rv).node());  // raises
       },
-      "handle"_a, "The For node of a loop, the Block node of a block, the sampled number.",
-      nb::sig("def get(self, handle: LoopRV) -> tilewright._core.For"));
+      "handle"_a,
+      "The For node of a loop, the Block node of a block, the sampled number. Of an iteration over sparse axes, before "
+      "it is\nlowered, the SparseIteration node, and of each of its variables the SpIterVar node.",
+      nb::sig("def get(self, handle: LoopRV) -> tilewright._core.For | Any"));
   cls.def(
       "get",
       [](const SchedulePtr& self, const PyBlock& block) {
-        Place place = place_of(*self, own(*self, block, "get"));
+        const BlockRV rv = own(*self, block, "get");
+        if (is_iteration(self->schedule.state(), rv)) {
+          return NodeRef(unwrap_in(*self, find_iteration(self->schedule.state(), rv, "schedule/expired")).iteration);
+        }
+        const Place place = place_of(*self, rv);
         return NodeRef(place.tree->block_ref(place.at));
       },
-      "handle"_a, nb::sig("def get(self, handle: BlockRV) -> tilewright._core.Block"));
+      "handle"_a, nb::sig("def get(self, handle: BlockRV) -> tilewright._core.Block | Any"));
   cls.def(
       "get",
       [](const SchedulePtr& self, const PyExpr& expr) {

@@ -626,7 +626,7 @@ void bind_frames(nb::module_& m) {
   m.def("writes", [](const std::vector<NodeRef>& regions) { script::writes(to_regions(regions)); });
   m.def("block_attr", &script::block_attr, "attrs"_a, "Annotations of the block, by name.");
   m.def("assume_buffer_domain", &script::assume_buffer_domain, "buffer"_a, "min"_a, "end"_a, "order"_a = "",
-        "segments"_a.none() = nb::none());
+        "segments"_a.none() = nb::none(), "longest"_a.none() = nb::none());
   m.def("assume_disjoint", &script::assume_disjoint, "buffers"_a);
   m.def(
       "axis",

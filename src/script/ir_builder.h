@@ -268,9 +268,10 @@ void reads(std::vector<Ref<BufferRegion>> regions);
 void writes(std::vector<Ref<BufferRegion>> regions);
 void block_attr(const Annotations& attrs);
 /// Declares what values the buffer has, of the innermost block or of the function's root block. `order`: "" or that of
-/// ir/buffer_domain.h; `segments` may be null.
+/// ir/buffer_domain.h; `segments`: null, a buffer of offsets, or an expression, the length of each segment.
+/// `longest`: null, or the length that no segment of these offsets exceeds.
 void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const std::string& order = {},
-                          const Ref<Buffer>& segments = {});
+                          const NodeRef& segments = {}, Expr longest = {});
 /// Declares that no value of one of these buffers is a value of another one.
 void assume_disjoint(const std::vector<Ref<Buffer>>& buffers);
 /// An axis of the innermost block over `dom`, bound to `binding` (may be null in a block without realize).

@@ -260,7 +260,7 @@ void block_attr(const Annotations& attrs) {
 }
 
 void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const std::string& order,
-                          const Ref<Buffer>& segments) {
+                          const NodeRef& segments, Expr longest) {
   IRBuilder& builder = IRBuilder::require("T.assume_buffer_domain");
   auto* block = dynamic_cast<BlockFrame*>(builder.innermost());
   auto* function = dynamic_cast<PrimFuncFrame*>(builder.innermost());
@@ -268,16 +268,27 @@ void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const s
     refuse("builder/place", "T.assume_buffer_domain belongs directly inside a block or a function",
            "declare it where the block begins that reads the buffer");
   }
-  for (const Ref<Buffer>& declared : {buffer, segments}) {
+  BufferDomain domain{buffer, std::move(min), std::move(end)};
+  if (segments.defined() && segments.is<Buffer>()) domain.segments = segments.borrow<Buffer>();
+  if (segments.defined() && segments.sort() == Sort::kExpr) domain.segment_length = Expr(segments);
+  if (segments.defined() && !domain.has_segments()) {
+    refuse("builder/domain", "segments are neither a buffer nor a number",
+           "give the buffer of their offsets, or the length of each: segments=indptr, segments=3");
+  }
+  for (const Ref<Buffer>& declared : {buffer, domain.segments}) {
     if (!declared.defined() || declared->dtype.is_integral()) continue;
     refuse("builder/domain", "the values of buffer '" + declared->name + "' are " + declared->dtype.str(),
            "domains are those of buffers of integers");
   }
-  for (const Expr& limit : {min, end}) {
+  domain.longest = std::move(longest);
+  for (const Expr& limit : {domain.min, domain.end}) {
     if (limit.dtype().is_integral() && limit.dtype().is_scalar()) continue;
     refuse("builder/domain", "an end of the domain is " + limit.dtype().str(), "the ends are integers: [0, n]");
   }
-  BufferDomain domain{buffer, std::move(min), std::move(end), ValueOrder::kNone, segments};
+  for (const Expr& length : {domain.segment_length, domain.longest}) {
+    if (!length.defined() || (length.dtype().is_integral() && length.dtype().is_scalar())) continue;
+    refuse("builder/domain", "the length of segments is " + length.dtype().str(), "it is an integer: segments=3");
+  }
   if (!parse_order(order, &domain.order)) {
     refuse("builder/domain", "there is no order \"" + order + "\"",
            R"(use "nondecreasing", "increasing", "distinct" or "offsets")");
@@ -288,17 +299,22 @@ void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const s
            "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) + " dimensions",
            "an order is that of a buffer of one dimension");
   }
-  if (segments.defined() && (!is_ordered || segments->shape.size() != 1)) {
+  if (domain.has_segments() && (!is_ordered || (domain.segments.defined() && domain.segments->shape.size() != 1))) {
     refuse("builder/domain", "segments without an order, or of more than one dimension",
            R"(say how the values follow one another in each segment: order="increasing", segments=indptr)");
   }
-  if (segments.defined() && domain.order == ValueOrder::kDistinct) {
+  if (domain.has_segments() && domain.order == ValueOrder::kDistinct) {
     refuse("builder/domain", "the values of '" + buffer->name + "' are distinct in each segment",
            R"(use order="increasing" for segments, or declare that no value occurs twice in all of the buffer)");
   }
-  if (segments.defined() && domain.order == ValueOrder::kOffsets) {
+  if (domain.has_segments() && domain.order == ValueOrder::kOffsets) {
     refuse("builder/domain", "the values of '" + buffer->name + "' are offsets in each segment",
            R"(use order="nondecreasing" for segments)");
+  }
+  const bool are_offsets = domain.order == ValueOrder::kNondecreasing || domain.order == ValueOrder::kOffsets;
+  if (domain.longest.defined() && (!are_offsets || domain.has_segments())) {
+    refuse("builder/domain", "the values of '" + buffer->name + "' are no offsets, whose segments have a longest one",
+           R"(declare order="nondecreasing" or "offsets" of all of the buffer, or leave longest= out)");
   }
   if (block) {
     block->domains.push_back(std::move(domain));

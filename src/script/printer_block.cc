@@ -153,6 +153,14 @@ void Printer::buffer_domains(const Block& block) {
       text(", segments=");
       text(name_of(domain.segments));
     }
+    if (domain.segment_length.defined()) {
+      text(", segments=");
+      expr(domain.segment_length);
+    }
+    if (domain.longest.defined()) {
+      text(", longest=");
+      expr(domain.longest);
+    }
     text(")\n");
   }
   for (const DisjointBuffers& group : disjoint_buffers(block)) {

@@ -67,7 +67,7 @@ Stmt with_regions(const Stmt& stmt, const std::vector<BufferDomain>& known) {
       for (const Ref<BufferRegion>& write : complete.writes) {
         visit(write, [&](const Ref<BufferLoad>& load) { begins_there |= load->buffer == domain.buffer; });
       }
-      const bool is_ordered = domain.order != ValueOrder::kNone && !domain.segments.defined();
+      const bool is_ordered = domain.order != ValueOrder::kNone && !domain.has_segments();
       const bool is_strict = domain.order == ValueOrder::kIncreasing || domain.order == ValueOrder::kDistinct;
       if (begins_there && is_ordered && (is_strict || has_node<Block>(complete.body))) {
         declare(complete.annotations, domain);
@@ -542,6 +542,9 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   std::vector<Stmt> all;
   const std::unordered_set<const NodeBase*>& written = written_by_function_;
   std::unordered_set<NodeRef> fused;  // offsets by which each position has a parent
+  visit(func->body, [&](const Ref<SpIterVar>& iter) {
+    if (iter->fused && iter->axis->is_variable()) fused.insert(iter->axis->indptr);
+  });
   for (const Nest::ParentIndices& indices : nest_.parent_indices) {
     if (!any_node(body, [&](const Ref<BufferLoad>& load) { return load->buffer == indices.parents; })) continue;
     for (Ref<Axis> axis = indices.child; axis->parent.defined(); axis = axis->parent) {
@@ -565,14 +568,20 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   std::erase_if(known, [&](const BufferDomain& d) { return written.contains(d.buffer->data.get()); });
   for (BufferDomain& domain : known) {
     if (fused.contains(domain.buffer)) domain.order = ValueOrder::kOffsets;
+    if (!is_published_) continue;
+    domain.longest = {};
+    // Rows of one length are padded in published formats, by coordinates that repeat.
+    if (domain.segment_length.defined()) domain.order = ValueOrder::kNone;
+    domain.segment_length = {};
   }
   std::vector<BufferDomain> ordered = known;
   for (BufferDomain& domain : buffer_domains(root)) ordered.push_back(std::move(domain));
   root.body = with_regions(seq(std::move(all)), ordered);
+  const std::vector<BufferDomain> declared = buffer_domains(root);
   for (const BufferDomain& domain : known) {
-    const std::vector<BufferDomain> declared = buffer_domains(root);
-    const bool is_declared = any_of(declared, [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
-    if (!is_declared) declare(root.annotations, domain);
+    if (!any_of(declared, [&](const BufferDomain& other) { return tilewright::is_same(other, domain); })) {
+      declare(root.annotations, domain);
+    }
   }
   PrimFunc lowered = *func;
   lowered.axes.clear();

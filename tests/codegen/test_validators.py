@@ -1,6 +1,7 @@
 """NAME_validate: functions that check what a program declares of its arrays, from Python and from C."""
 
 import pickle
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.script import from_source
 from tilewright.script import tir as T
 
 
@@ -265,3 +267,92 @@ def test_a_validator_replaces_no_function_of_its_name_in_the_module(tmp_path: Pa
     np.testing.assert_array_equal(b, [0, 14, 6, 6])
     with pytest.raises(tw.ArgumentError, match=r"I\[1\] is not in \["):
         loaded["gather"].validate(np.array([0, 8, 3, 3], "int32"), a, b)
+
+
+TREE = """@T.prim_func
+def f(
+    y: T.handle, ptr: T.handle, rows: T.handle, near: T.handle,
+    m: T.int32, c: T.int32, z: T.int32, w: T.int32, n: T.int32
+):
+    I = T.sp.dense_fixed(m)
+    R = T.sp.dense_varied(I, (c, z), ptr)
+    J = T.sp.compressed_fixed(R, (n, w), near)
+    U = T.sp.compressed_fixed(I, (n, w), rows, sorted=False)
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I], "S", "zero") as [i]:
+        Y[i] = T.float32(0)
+"""
+
+
+def test_structure_of_axes() -> None:
+    """The first position that breaks what an axis demands: rows of one length that do not ascend, rows longer than
+    their axis, coordinates outside of it."""
+    kernel = tw.compile(from_source(TREE))
+    random = np.random.default_rng(0)
+    found = set()
+    for _ in range(200):
+        m, c, w, n = (int(each) for each in random.integers(1, 5, 4))
+        w = min(w, n)
+        pointers = np.concatenate([[0], np.cumsum(random.integers(0, c + 1, m))]).astype("int32")
+        z = int(pointers[-1])
+        choose = lambda: random.permutation(n)[:w]  # noqa: B023, E731
+        rows = np.concatenate([choose() for _ in range(m)]).astype("int32")
+        near = np.concatenate([np.sort(choose()) for _ in range(z)] or [rows[:0]]).astype("int32")
+        for array in (pointers, rows, near):
+            if random.random() < 0.4 and len(array):
+                array[random.integers(len(array))] = random.choice([-1, 0, 1, 2, 5, 20])
+        want = ""
+        for at, value in enumerate(pointers):
+            want = want or ("" if 0 <= value <= z else f"ptr_data[{at}] is not in")
+        for at in range(1, m + 1):
+            want = want or ("" if pointers[at - 1] <= pointers[at] else f"ptr_data[{at}] is less than")
+        for at in range(1, m + 1):
+            too_long = pointers[at] - pointers[at - 1] > c
+            want = want or (f"ptr_data[{at}] exceeds the value before it by more than c" if too_long else "")
+        for name, array in (("near", near), ("rows", rows)):
+            for at, value in enumerate(array):
+                want = want or ("" if 0 <= value < n else f"{name}_data[{at}] is not in")
+            for at in range(1, len(array)):
+                descends = name == "near" and at % w and array[at] <= array[at - 1]
+                want = want or (f"near_data[{at}] does not exceed the value before it" if descends else "")
+        found.add(re.sub(r"\[.*?\]", "", want))
+        given = np.empty(m, "float32"), pointers, rows, near, m, c, z, w, n
+        if not want:
+            kernel.validate(*given)
+            continue
+        with pytest.raises(tw.ArgumentError) as caught:
+            kernel.validate(*given)
+        assert want in caught.value.message and "by an axis" in caught.value.hint
+    assert found == {
+        "",
+        "ptr_data is not in",
+        "ptr_data is less than",
+        "ptr_data exceeds the value before it by more than c",
+        "near_data is not in",
+        "near_data does not exceed the value before it",
+        "rows_data is not in",
+    }
+
+
+def test_axes_that_share_coordinates() -> None:
+    """What each of the axes demands holds for the array that they share, whatever the program declares itself."""
+    kernel = tw.compile(
+        from_source("""@T.prim_func
+def f(y: T.handle, near: T.Buffer((12,), "int32")):
+    T.assume_buffer_domain(near, [0, 20])
+    I = T.sp.dense_fixed(4)
+    K = T.sp.dense_fixed(3)
+    J = T.sp.compressed_fixed(I, (20, 3), near)
+    L = T.sp.compressed_fixed(K, (20, 4), near)
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I], "S", "zero") as [i]:
+        Y[i] = T.float32(0)
+""")
+    )
+    out = np.empty(4, "float32")
+    kernel.validate(out, np.arange(12, dtype="int32"))
+    for at in (4, 6):  # where rows of one of the axes begin
+        near = np.arange(12, dtype="int32")
+        near[at:] -= 2
+        with pytest.raises(tw.ArgumentError, match=rf"near\[{at}\] does not exceed"):
+            kernel.validate(out, near)

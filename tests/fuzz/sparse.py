@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ from fuzz import format_rules, steps
 from fuzz.judge import Finding, has_threads
 from tilewright import ir, script
 from tilewright.compat.tvm.sparse import lower_sparse_buffer, lower_sparse_iter
+from tilewright.task.specialize import specialize
 
 
 @dataclass
@@ -314,6 +316,61 @@ def outputs(program: Any, drawn: Drawn, target: str, threads: int = 0, flat: boo
     return whole
 
 
+def structures(drawn: Drawn) -> list[int]:
+    """Return the positions of the arguments that hold the structure of axes."""
+    names = re.findall(r"(\w+): T\.\w+", drawn.text.splitlines()[0])
+    return [at for at, name in enumerate(names) if name.startswith("s")]
+
+
+def damaged(drawn: Drawn, rng: random.Random) -> Drawn | None:
+    """Return the program with another number in its structure: one that is too large or negative, or that of another
+    place. None if it has no such number."""
+    filled = [at for at in structures(drawn) if len(drawn.arguments[at])]
+    if not filled:
+        return None
+    arguments = copy.deepcopy(drawn.arguments)
+    array = arguments[rng.choice(filled)]
+    at = rng.randrange(len(array))
+    array[at] = rng.choice([-1, len(array) + 1, 7, array[at - 1], array[rng.randrange(len(array))]])
+    return Drawn(drawn.text, arguments)
+
+
+def judge_validation(func: Any, drawn: Drawn, rng: random.Random, counts: Counter[str]) -> None:
+    """Compare which structures kernels refuse with those that the interpreter refuses. Kernels may refuse more: numbers
+    that no axis uses.
+
+    Raises:
+        Finding: the interpreter refuses a structure that the kernel accepts, or the kernel refuses one without damage.
+    """
+    kernel = tw.compile(func)
+    for each in [drawn, *(damaged(drawn, rng) for _ in range(4))]:
+        if each is None:
+            continue
+        reasons = []
+        for check in (kernel.validate, tw.compile(func, target="interpreter")):
+            try:
+                check(*copy.deepcopy(each.arguments))
+                reasons.append("")
+            except tw.Error as error:
+                reasons.append(str(error))
+        counts["structures refused" if reasons[0] else "structures accepted"] += 1
+        if (reasons[0] and each is drawn) or (reasons[1] and not reasons[0]):
+            said = "\n".join(reason or "accepted" for reason in reasons)
+            raise Finding("sparse: validation", f"{said}\n{[each.arguments[i] for i in structures(each)]}\n{each.text}")
+
+
+def judge_text(func: Any, drawn: Drawn) -> None:
+    """Compare the function with its text, for scalars that are numbers.
+
+    Raises:
+        Finding: the text is that of another function.
+    """
+    values = zip(func.params, drawn.arguments, strict=True)
+    fixed = specialize(func, {param: value for param, value in values if isinstance(value, int)})
+    if not ir.structural_equal(script.from_source(fixed.script()), fixed):
+        raise Finding("sparse: text", f"{fixed.script()}\n{drawn.text}")
+
+
 def published(module: Any) -> Any:
     """The program as SparseTIR's implementation is called: arrays have one dimension."""
     return lower_sparse_buffer(lower_sparse_iter(module))
@@ -342,6 +399,8 @@ def judge(number: int, counts: Counter[str] | None = None) -> None:
             if not np.array_equal(have, wanted, equal_nan=True):
                 raise Finding(f"sparse: {what}", f"{have}\ninstead of\n{wanted}\n{drawn.text}")
 
+    judge_text(func, drawn)
+    judge_validation(func, drawn, random.Random(f"damage of {number}"), counts)
     rng = random.Random(number)
     sch = tw.Schedule(func, seed=1)
     for name in [f"it{n}{part}" for n in range(2) for part in "ab"]:

@@ -5,6 +5,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import ir
+from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.task.specialize import specialize
 
@@ -76,3 +77,31 @@ def test_refusals(values, message):
 def test_a_size_beyond_its_type_is_refused():
     with pytest.raises(tw.ScriptError, match="1099511627776 is no int32"):
         specialize(scaled, {N: 2**40})
+
+
+TREE = """@T.prim_func
+def f(
+    a: T.handle, y: T.handle, near: T.handle, ptr: T.handle, list: T.handle,
+    m: T.int32, n: T.int32, w: T.int32, z: T.int32, one: T.int32
+):
+    I = T.sp.dense_fixed(m * 2)
+    J = T.sp.compressed_fixed(I, (n, w), near, "int64")
+    K = T.sp.dense_varied(J, (3, z), ptr)
+    L = T.sp.compressed_fixed(I, (n, one), list)
+    F = T.sp.flatten([I, J])
+    A = T.sp.match_buffer(a, (I, J), "float32", extra_storage=m)
+    Y = T.sp.match_buffer(y, (I, L), "float32")
+    with T.sp.iteration([I, J, K], "SSS", "zero") as [i, j, k]:
+        A[i, j] = T.float32(0)
+"""
+
+
+@pytest.mark.parametrize("names", ["m", "w", "mw", "one", "mwone", "mnwz", "n"])
+def test_sizes_over_axes_are_those_of_the_text(names):
+    func = from_source(TREE)
+    numbers = {"m": 7, "n": 9, "w": 3, "z": 11, "one": 1}
+    fixed = specialize(func, {p: numbers[p.name] for p in func.params if p.name in numbers and p.name in names})
+    ir.assert_structural_equal(from_source(fixed.script()), fixed)
+    sch = tw.Schedule(fixed)
+    sch.lower_sparse_iter()
+    assert "T.Mul(" not in sch.mod.script() and "T.Add(" not in sch.mod.script()

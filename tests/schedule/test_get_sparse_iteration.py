@@ -129,3 +129,24 @@ def test_blocks_of_an_iteration_that_is_not_lowered_yet(name: str) -> None:
     with pytest.raises(tw.ScheduleError, match="that is not lowered yet") as caught:
         tw.Schedule(function(SPMM)).get_loops(name)
     assert caught.value.code == "get_sparse_iteration/P2" and "sch.lower_sparse_iter()" in str(caught.value.hint)
+
+
+def test_get_returns_the_node() -> None:
+    sch = tw.Schedule(function(SPMM))
+    spmm = sch.get_sparse_iteration("spmm")
+    iters = sch.get_sp_iters(spmm)
+    i, j, k = iters
+    node = sch.get(spmm)
+    assert isinstance(node, ir.SparseIteration) and node.name_hint == "spmm"
+    assert [sch.get(each).var.name for each in iters] == ["i", "j", "k"]
+    sch.sparse_reorder(i, k, j)
+    assert [each.var.name for each in sch.get(spmm).iter_vars] == ["i", "k", "j"]
+    assert all(sch.get(each).same_as(own) for each, own in zip((i, k, j), sch.get(spmm).iter_vars, strict=True))
+    sch.annotate(spmm, "user.key", 3)
+    assert int(sch.get(spmm).annotations["user.key"]) == 3
+    sch.lower_sparse_iter()
+    with pytest.raises(tw.ScheduleError, match="the iteration 'spmm' is no longer in the program") as caught:
+        sch.get(spmm)
+    assert caught.value.code == "schedule/expired"
+    with pytest.raises(tw.ScheduleError, match="loop 'i' is no longer in the program"):
+        sch.get(i)

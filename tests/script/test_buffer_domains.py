@@ -123,6 +123,88 @@ def test_offsets_have_no_segments() -> None:
     assert info.value.code == "builder/domain" and info.value.hint
 
 
+@pytest.mark.parametrize(
+    ("values", "width", "message"),
+    [
+        ([0, 2, 5, 1, 2, 3], 3, None),
+        ([0, 2, 1, 3, 0, 5, 4], 2, None),
+        ([0, 1, 0, 0], 1, None),
+        ([], 0, None),
+        ([4, 4], 0, None),
+        ([0, 2, 5, 1, 2, 2], 3, "length w, but the value at position 5 is 2"),
+        ([2, 0, 5, 1, 2, 3], 3, "length w, but the value at position 1 is 0"),
+        ([0, 2, 1, 3, 4, 4, 4], 4, "length w, but the value at position 2 is 1"),
+        ([0, 2, 1, 3, 4, 7], 2, "but the value at position 5 is 7"),
+    ],
+)
+def test_segments_of_one_length(values: list[int], width: int, message: str | None) -> None:
+    func = from_source("""
+@T.prim_func
+def f(p: T.handle, w: T.int32, y: T.Buffer((1,), "int32")):
+    n = T.int32(is_size_var=True)
+    P = T.match_buffer(p, (n,), "int64")
+    T.assume_buffer_domain(P, [0, 6], order="increasing", segments=w)
+    y[0] = n
+""")
+    assert 'order="increasing", segments=w)\n' in func.script()
+    ir.assert_structural_equal(from_source(func.script()), func)
+    ir.assert_structural_equal(ir.load_json(ir.save_json(func)), func)
+    assert not ir.structural_equal(from_source(func.script().replace("segments=w", "segments=3")), func)
+    given, kernel = (np.array(values, "int64"), width, np.zeros(1, "int32")), tw.compile(func)
+    if message is None:
+        ir.interpret(ir.as_module(func), "f", *given)
+        kernel.validate(*given)
+        return
+    with pytest.raises(tw.ScriptError, match=message):
+        ir.interpret(ir.as_module(func), "f", *given)
+    with pytest.raises(tw.ArgumentError, match=rf"P\[{message.split('position ')[1][0]}\] "):
+        kernel.validate(*given)
+
+
+@pytest.mark.parametrize("order", ["nondecreasing", "offsets"])
+@pytest.mark.parametrize("offsets", [[0, 3, 3, 6], [0, 4, 4, 6], [0, 1, 2, 6], [0, 6], [0, 3, 6]])
+def test_no_segment_is_longer(order: str, offsets: list[int]) -> None:
+    func = from_source(f"""
+@T.prim_func
+def f(P: T.Buffer(({len(offsets)},), "int32"), y: T.Buffer((1,), "int32")):
+    T.assume_buffer_domain(P, [0, 7], order="{order}", longest=3)
+    y[0] = 1
+""")
+    assert f'order="{order}", longest=3)\n' in func.script()
+    ir.assert_structural_equal(from_source(func.script()), func)
+    ir.assert_structural_equal(ir.load_json(ir.save_json(func)), func)
+    given, kernel = (np.array(offsets, "int32"), np.zeros(1, "int32")), tw.compile(func)
+    too_long = [at for at, step in enumerate(np.diff(offsets), 1) if step > 3]
+    if not too_long:
+        ir.interpret(ir.as_module(func), "f", *given)
+        kernel.validate(*given)
+        return
+    with pytest.raises(tw.ScriptError, match=f"by more than 3, but the value at position {too_long[0]}"):
+        ir.interpret(ir.as_module(func), "f", *given)
+    with pytest.raises(tw.ArgumentError, match=rf"P\[{too_long[0]}\] exceeds the value before it by more than 3"):
+        kernel.validate(*given)
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ('order="increasing", segments=T.Range(0, 2)', "neither a buffer nor a number"),
+        ('order="increasing", segments=T.float32(2)', "the length of segments is float32"),
+        ('order="nondecreasing", longest=T.float32(2)', "the length of segments is float32"),
+        ("segments=3", "segments without an order"),
+        ('order="distinct", segments=3', "distinct in each segment"),
+        ('order="offsets", segments=3', "offsets in each segment"),
+        ('order="increasing", longest=3', "are no offsets"),
+        ('order="nondecreasing", segments=2, longest=3', "are no offsets"),
+    ],
+)
+def test_refused_segments(declared: str, message: str) -> None:
+    text = ORDERED.replace('[0, 9], order="nondecreasing"', f"[0, 9], {declared}")
+    with pytest.raises(tw.ScriptError, match=message) as info:
+        from_source(text)
+    assert info.value.code == "builder/domain" and info.value.hint
+
+
 def test_in_a_block_with_axes_and_attributes() -> None:
     @T.prim_func
     def gather(J: T.Buffer((4, 2), "int64"), X: T.Buffer((6,)), Y: T.Buffer((4, 2))):

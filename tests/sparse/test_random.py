@@ -38,3 +38,4 @@ def test_the_judge_counts() -> None:
     for number in range(6):
         sparse.judge(number, counts)
     assert counts["sparse programs"] and counts["sparse_reorder"] + counts["sparse_fuse"]
+    assert counts["structures refused"] and counts["structures accepted"]

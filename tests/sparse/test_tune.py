@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import scipy.sparse
 
 import tilewright as tw
 from fuzz.format_rules import SPMV as spmv
-from tilewright import _core
+from tilewright import _core, script
 from tilewright.sparse import convert_structure, decompose_format, formats
+from tilewright.task.task import module_of, program_keys
 
 from .test_decompose import spmm
 
@@ -137,3 +139,23 @@ def test_searches_with_the_parts_of_tvm_refuse_rows_of_any_length() -> None:
     sizes = {"m": M, "n": N, "nnz": NNZ}
     result = tw.tune(spmv, space=generator, target="opencl", trials=1, sizes=sizes, progress=None)
     assert result.record is None and "DisallowDynamicLoop" in result.progress.refusals
+
+
+def test_records_of_earlier_versions_are_found() -> None:
+    """Those declared neither an order of rows of one length, nor a longest row, nor several orders of one buffer."""
+    func = script.from_source("""@T.prim_func
+def f(y: T.handle, ptr: T.handle, near: T.handle, m: T.int32, n: T.int32, z: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_varied(I, (n, z), ptr)
+    K = T.sp.compressed_fixed(J, (n, 2), near)
+    L = T.sp.compressed_fixed(I, (n, 4), near)
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I], "S", "zero") as [i]:
+        Y[i] = T.float32(0)
+""")
+    (lowered,) = module_of(func).functions.values()
+    text = re.sub(r', longest=n|, order="increasing", segments=2', "", lowered.script())
+    text = re.sub(r"\n.*segments=4\)", "", text)
+    assert text.count("assume_buffer_domain") == lowered.script().count("assume_buffer_domain") - 1 == 2
+    assert "longest" in lowered.script() and "longest" not in text
+    assert program_keys(script.from_source(text))[0] in program_keys(func)[1:]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from tilewright import _core
 from tilewright.errors import ArgumentError
+from tilewright.support.changed_nodes import with_fields
 from tilewright.support.numpy_dtype import numpy_dtype
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ class Declaration:
         segments: position of the offsets buffer; the order holds within each of its segments. None: within the whole
             buffer, or in segments of `width`.
         width: length of each segment, if the order holds within segments of equal length; 0 otherwise.
-        longest: for offsets of ragged rows, the length that no row exceeds; None without a limit.
+        longest: for offsets, the length that no segment exceeds; None without a limit.
     """
 
     position: int
@@ -57,8 +59,6 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
         func: a PrimFunc.
         shapes: shapes of the buffer parameters, by position; they determine the symbolic sizes of the program.
     """
-    widths = {axis.indices.data: axis.nnz_cols for axis in func.axes if axis.indices and axis.nnz_cols and axis.sorted}
-    ragged = [(axis.indptr.data, axis.length) for axis in func.axes if axis.indptr and not axis.indices]
     if func.axes:
         (func,) = _core.lower_sparse_iterations(_core.as_module(func)).functions.values()
     domains = _root_annotation(func, DOMAINS)
@@ -76,15 +76,16 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
         ends = [_number(limit, analyzer) for limit in (low, end)]
         if position is None or ends[0] is None or ends[1] is None:
             continue
-        within = positions.get(segments[0].buffer.data) if segments else None
-        if segments and within is None:
+        within, width, longest = None, 0, None
+        if segments and isinstance(segments[0], _core.BufferRegion):
+            within = positions.get(segments[0].buffer.data)
+        elif segments and isinstance(segments[0], Sequence):
+            longest = _number(segments[0][0], analyzer)
+        elif segments:
+            width = _number(segments[0], analyzer) or 0
+        if segments and within is None and not width and longest is None:
             continue
-        name, width = _text(order), 0
-        if region.buffer.data in widths:
-            name, width = "increasing", _number(widths[region.buffer.data], analyzer) or 0
-        rows = [_number(length, analyzer) for data, length in ragged if data.same_as(region.buffer.data)]
-        longest = min((length for length in rows if length is not None), default=None)
-        result.append(Declaration(position, ends[0], ends[1], name, within, width, longest))
+        result.append(Declaration(position, ends[0], ends[1], _text(order), within, width, longest))
     return result
 
 
@@ -142,6 +143,21 @@ def _root_annotation(func: Any, key: str) -> Sequence[Any]:
     return root.annotations.get(key, ()) if root is not None and not root.iter_vars else ()
 
 
+def with_fewer_declarations(func: Any) -> Any:
+    """Return a lowered function as versions made it that declared no order within segments of one length, and one
+    domain for each buffer."""
+    fewer: dict[Any, list[Any]] = {}
+    for region, low, end, *order in _root_annotation(func, DOMAINS):
+        if len(order) > 1 and not isinstance(order[1], _core.BufferRegion):
+            order = order[:1] if isinstance(order[1], Sequence) else [""]
+        fewer.setdefault(region.buffer, [region, low, end, *order])
+    if not fewer:
+        return func
+    root = func.body.block
+    root = with_fields(root, annotations={**root.annotations, DOMAINS: [*fewer.values()]})
+    return func.with_body(with_fields(func.body, block=root))
+
+
 def _text(order: Any) -> str:
     return str(getattr(order, "value", order))
 
@@ -176,20 +192,23 @@ def declared_arrays(
     for d in declared:
         if d.segments is not None and d.order == "increasing":
             longest[d.segments] = min(d.end - d.low, longest.get(d.segments, d.end - d.low))
-    for each in sorted(declared, key=lambda d: d.segments is not None):
-        if each.position in arrays:
+    for first in sorted(declared, key=lambda d: d.segments is not None):
+        if first.position in arrays:
             continue
+        same = [d for d in declared if d.position == first.position]
+        ordered = [d for d in same if d.order] or same
+        each = replace(ordered[0], low=max(d.low for d in same), end=min(d.end for d in same))
         buffer = func.buffer_map[func.params[each.position]]
         shape = tuple(shapes[each.position])
         if each.end <= each.low and 0 not in shape:
             raise ArgumentError.of(
                 "tune/domain", f"no value of '{buffer.name}' is in the domain [{each.low}, {each.end})"
             )
-        if each.segments is not None:
-            values = _in_segments(each, buffer.name, shape[0], arrays[each.segments], generator)
-        elif each.width:
-            offsets = np.arange(0, shape[0] + 1, each.width)
-            values = _in_segments(each, buffer.name, shape[0], offsets, generator)
+        if all(d.segments is not None or d.width for d in ordered):
+            strict = any(d.order == "increasing" for d in ordered)
+            starts = reduce(np.intersect1d, [_starts(d, shape[0], arrays) for d in ordered])
+            each = replace(each, order="increasing" if strict else "nondecreasing")
+            values = _in_segments(each, buffer.name, shape[0], starts, generator)
         elif each.order:
             values = _ordered(each, buffer.name, shape[0], longest.get(each.position), generator)
             is_offsets = each.order == "offsets" or (func.axes and each.order == "nondecreasing")
@@ -264,6 +283,15 @@ def _distinct(each: Declaration, name: str, count: int, generator: np.random.Gen
             "tune/domain", f"'{name}' has {count} {each.order} values, more than are in [{each.low}, {each.end})"
         )
     return each.low + np.sort(generator.choice(each.end - each.low, count, replace=False))
+
+
+def _starts(each: Declaration, count: int, arrays: Mapping[int, Array]) -> Array:
+    """Return where segments begin and end. Values outside of all segments are segments of their own."""
+    if each.segments is None:
+        return np.append(np.arange(0, count, each.width), count)
+    offsets = arrays[each.segments].clip(0, count)
+    outside = np.arange(offsets.min(initial=count)), np.arange(offsets.max(initial=0), count + 1)
+    return np.unique(np.concatenate([offsets, *outside]))
 
 
 def _in_segments(each: Declaration, name: str, count: int, offsets: Array, generator: np.random.Generator) -> Array:

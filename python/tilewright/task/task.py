@@ -14,6 +14,7 @@ from tilewright.errors import ArgumentError
 from tilewright.support import limits
 from tilewright.support.wrong_arguments import no_program
 from tilewright.task.arguments import given_array
+from tilewright.task.declared_values import with_fewer_declarations
 from tilewright.task.mean_extents import mean_extents
 from tilewright.task.parameter_names import by_label, extents_of, labels_of, scalars_of
 from tilewright.task.precision import SIGNIFICANDS, operation_dtype
@@ -169,14 +170,20 @@ def _without_promise(function: ir.PrimFunc) -> ir.PrimFunc:
 
 def program_keys(program: ir.PrimFunc | ir.Module) -> list[str]:
     """Return the keys of a program in databases: the present one first, then those of earlier versions, whose keys
-    depended on the function's name in the module and on its attributes."""
+    depended on the function's name in the module and on its attributes. Earlier versions also declared less of the
+    structure that lowered iterations read."""
     module = module_of(program)
-    forms, only = [one_program(module)], only_function(module)
-    if only is not None:
-        name, function = only
-        bare = _without_promise(function)
-        names = dict.fromkeys(["main", str(function.attrs.get("global_symbol", "main")), name])
-        forms += [ir.Module({n: f}) for n in names for f in (bare, bare.with_attr(_PROMISE, True), function)]
+    modules = [module]
+    if sparse_module_of(program) is not None:
+        modules.append(ir.Module({name: with_fewer_declarations(f) for name, f in module.functions.items()}))
+    forms = []
+    for each in modules:
+        forms.append(one_program(each))
+        if (only := only_function(each)) is not None:
+            name, function = only
+            bare = _without_promise(function)
+            names = dict.fromkeys(["main", str(function.attrs.get("global_symbol", "main")), name])
+            forms += [ir.Module({n: f}) for n in names for f in (bare, bare.with_attr(_PROMISE, True), function)]
     return list(dict.fromkeys(_core.structural_hash(form) for form in forms))
 
 

@@ -137,7 +137,7 @@ Stmt with_declarations(const Stmt& nest, const Block& original, Ref<Block>* made
   Annotations declared;
   for (const BufferDomain& domain : buffer_domains(original)) {
     const bool is_read = any_node(*made, [&](const Ref<BufferLoad>& load) { return load->buffer == domain.buffer; });
-    if (is_read && !domain.segments.defined()) declare(declared, domain);
+    if (is_read && !domain.has_segments()) declare(declared, domain);
   }
   if (declared.empty()) return nest;
   return rewrite(nest, [&](const Ref<Block>& found, Rewriter&) -> Stmt {

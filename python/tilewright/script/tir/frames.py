@@ -57,7 +57,9 @@ def prefetch(buffer: Any, bounds: Any = None) -> None:
     _script.prefetch(buffer if bounds is None else _core.BufferRegion(buffer, list(bounds)))
 
 
-def assume_buffer_domain(buffer: Any, domain: Sequence[Any], *, order: str = "", segments: Any = None) -> None:
+def assume_buffer_domain(
+    buffer: Any, domain: Sequence[Any], *, order: str = "", segments: Any = None, longest: Any = None
+) -> None:
     """Declare that every value of a buffer is in a range. Analyses believe it, and the interpreter checks it.
 
     The declaration holds for the whole block (for a function outside of blocks: for all of it), which must not write
@@ -69,13 +71,15 @@ def assume_buffer_domain(buffer: Any, domain: Sequence[Any], *, order: str = "",
         order: ``"nondecreasing"`` or ``"increasing"`` if the values of a buffer of one dimension follow one another so;
             ``"distinct"`` if none occurs twice, in any order; ``"offsets"`` if they do not descend, from the least
             value of the domain to the greatest.
-        segments: a buffer; the order holds from position ``segments[s]`` to before ``segments[s + 1]`` only.
+        segments: a buffer; the order holds from position ``segments[s]`` to before ``segments[s + 1]`` only. Or the
+            length of each segment, as of rows with equally many elements.
+        longest: for offsets, ``"nondecreasing"`` or ``"offsets"``: no segment has more elements.
     """
     if isinstance(domain, str) or not isinstance(domain, Sequence) or len(domain) != 2:
         raise fail(
             "script/arguments", f"the domain is {domain!r}", "it has two ends: T.assume_buffer_domain(indices, [0, n])"
         )
-    _script.assume_buffer_domain(buffer, domain[0], domain[1], order, segments)
+    _script.assume_buffer_domain(buffer, domain[0], domain[1], order, segments, longest)
 
 
 def assume_disjoint(*buffers: Any) -> None:
