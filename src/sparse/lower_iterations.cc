@@ -571,8 +571,9 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
     if (!is_published_) continue;
     domain.longest = {};
     // Rows of one length are padded in published formats, by coordinates that repeat.
-    if (domain.segment_length.defined()) domain.order = ValueOrder::kNone;
-    domain.segment_length = {};
+    const bool is_padded = any_of(
+        func->axes, [&](const Ref<Axis>& axis) { return !axis->is_variable() && axis->indices == domain.buffer; });
+    if (is_padded) domain = {domain.buffer, domain.min, domain.end};
   }
   std::vector<BufferDomain> ordered = known;
   for (BufferDomain& domain : buffer_domains(root)) ordered.push_back(std::move(domain));
