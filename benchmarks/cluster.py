@@ -12,7 +12,8 @@ one real measurement. The rates at which this machine samples and builds candida
 The second command compares one real worker on this machine, which measures and builds, with a search without a cluster:
 candidates per second of a product of matrices, alternately, with a seed for each pair, and the processor time of all
 processes for each candidate, which other programs disturb less. Its size is such that a call takes --call milliseconds
-(3 by default) at this machine's peak rate for one thread. --separate starts two workers: one measures, one builds.
+(3 by default) at this machine's peak rate for one thread, or --size. --separate starts two workers: one measures, one
+builds.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def session(address: str, workers: int, candidates: int, seconds: float) -> dict
     measurer.submit(2**64 - 1, b"reference", b"", "main", reference=True)
     while not measurer.poll(1.0):
         pass
-    batch, drawn, outstanding, done = 2 * workers, 0, 0, 0
+    batch, drawn, outstanding, done = session_of_search.default_batch(workers), 0, 0, 0
     first = spent = passed = used = 0.0
     begun = finished = 0
     while done < candidates:
@@ -218,16 +219,21 @@ def simulate(workers: int, candidates: int, seconds: float, build: float) -> dic
             process.wait()
 
 
-def against(pairs: int, call: float, *, separate: bool, trials: int = 192) -> None:
+def size_of(call: float) -> int:
+    """Return the size of a product that takes so many seconds at this machine's peak rate for one thread."""
+    return 64 * max(1, round((call * machine.roofs(1).peaks["float32"] / 2) ** (1 / 3) / 64))
+
+
+def against(pairs: int, size: int, batch: int | None, *, separate: bool, trials: int = 192) -> None:
     """Prints candidates per second with a worker on this machine, and without a cluster.
 
     Args:
         pairs: number of searches of each kind.
-        call: seconds of a call.
+        size: rows and columns of the matrices.
+        batch: candidates that are sampled at a time; None for the default.
         separate: whether one worker measures, and another one builds.
         trials: candidates of a search.
     """
-    size = 64 * max(1, round((call * machine.roofs(1).peaks["float32"] / 2) ** (1 / 3) / 64))
     print(f"a product of {size} cubed", flush=True)
     program = workloads.matmul(size, size, size)
     processes = [subprocess.Popen([sys.executable, __file__, "scheduler"], stdout=subprocess.PIPE, text=True)]
@@ -246,7 +252,7 @@ def against(pairs: int, call: float, *, separate: bool, trials: int = 192) -> No
         session_of_search.roofline_bound = lambda *_: 0.0  # only searches on this machine end at its roofline
         warnings.simplefilter("ignore", tw.PerformanceWarning)  # of a host that drifts: it compares with itself
         for seed in range(pairs):
-            asked = {"trials": trials, "seed": seed, "batch": 8, "progress": None, "database": "memory"}
+            asked = {"trials": trials, "seed": seed, "batch": batch, "progress": None, "database": "memory"}
             rates, spent = {}, {}
             for where in (None, address) if seed % 2 else (address, None):
                 before = family_seconds()
@@ -300,7 +306,9 @@ def main() -> None:
     parser.add_argument("--build", type=float, default=0.05, help="seconds of a build")
     parser.add_argument("--against", type=int, metavar="PAIRS", help="compare with searches without a cluster")
     parser.add_argument("--separate", action="store_true", help="one worker measures, and another one builds")
+    parser.add_argument("--batch", type=int, help="candidates that are sampled at a time in comparisons")
     parser.add_argument("--call", type=float, default=3.0, help="milliseconds of a call of its kernels")
+    parser.add_argument("--size", type=int, help="of the product, in place of --call, which depends on other load")
     options = parser.parse_args()
     match options.part:
         case ["scheduler"]:
@@ -311,7 +319,8 @@ def main() -> None:
         case ["session", address, workers, candidates]:
             print(json.dumps(session(address, int(workers), int(candidates), options.seconds)))
         case _ if options.against:
-            against(options.against, 1e-3 * options.call, separate=options.separate)
+            size = options.size or size_of(1e-3 * options.call)
+            against(options.against, size, options.batch, separate=options.separate)
         case _:
             rates()
             for workers in options.workers:

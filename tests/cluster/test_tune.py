@@ -35,7 +35,7 @@ def records(path: Path) -> list[Any]:
 
 def test_a_search_gives_the_candidates_of_one_without_a_cluster(machines: Machines, tmp_path: Path) -> None:
     machines.worker("--measure", "1", "--build", "1")
-    asked: dict[str, Any] = {"space": tiles, "trials": 12, "progress": None, "batch": 4, "strategy": "draft-and-verify"}
+    asked: dict[str, Any] = {"space": tiles, "trials": 12, "progress": None, "strategy": "draft-and-verify"}
     here = tw.tune(scale, **asked, database=tmp_path / "here.db")
     there = tw.tune(scale, **asked, database=tmp_path / "there.db", cluster=machines.address)
     assert there.progress.trials == 12 and there.stop_reason == "trials"
@@ -76,18 +76,40 @@ def test_a_search_gives_the_candidates_of_one_without_a_cluster(machines: Machin
     )
     assert (metrics["host"], metrics["measures"], metrics["builds"]) == (own, 1, 1)
 
-    # It goes on where it stopped, with the batch that it had, and its best kernel is measured again first.
-    del asked["batch"]
-    more = tw.tune(scale, **{**asked, "trials": 16}, database=tmp_path / "there.db", cluster=machines.address)
-    assert (more.progress.earlier, more.progress.trials) == (12, 16)
-    later = [each for each in records(tmp_path / "there.db") if each.index >= 12 and each.outcome == "ok"]
-    assert later and all(each.incumbent_seconds > 0 for each in later)
+    # Each goes on where it stopped, or where the other one did. A cluster measures the best kernel again first.
+    for name, where in (("there.db", machines.address), ("here.db", machines.address), ("there.db", None)):
+        before = len(records(tmp_path / name))
+        more = tw.tune(scale, **{**asked, "trials": before + 4}, database=tmp_path / name, cluster=where)
+        assert (more.progress.earlier, more.progress.trials) == (before, before + 4)
+        later = [each for each in records(tmp_path / name) if each.index >= before and each.outcome == "ok"]
+        assert later and (where is None or all(each.incumbent_seconds > 0 for each in later))
+    traces = [{each.index: each.trace for each in records(tmp_path / name)} for name in ("here.db", "there.db")]
+    assert traces[0].items() <= traces[1].items() and sorted(traces[1]) == list(range(20))
 
-    # A damaged note of the batch is none.
-    with contextlib.closing(sqlite3.connect(tmp_path / "there.db")) as file, file:
+
+def kept_batches(path: Path) -> list[str]:
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        found = file.execute("select value from meta where instr(cast(key as text), 'batch ') = 1").fetchall()
+    return sorted(value for (value,) in found)
+
+
+def test_a_search_keeps_its_batch(machines: Machines, tmp_path: Path) -> None:
+    machines.worker("--measure", "5", "--build", "1")
+    asked: dict[str, Any] = {"space": tiles, "trials": 2, "progress": None, "strategy": "draft-and-verify"}
+    here, there = tmp_path / "here.db", tmp_path / "there.db"
+    tw.tune(scale, **asked, database=there, cluster=machines.address)
+    tw.tune(scale, **asked, database=here)
+    assert (kept_batches(there), kept_batches(here)) == (["10"], ["8"])  # for five workers, and without any
+    asked["trials"] = 4
+    assert tw.tune(scale, **asked, database=there).progress.earlier == 2
+    assert tw.tune(scale, **asked, database=here, cluster=machines.address).progress.earlier == 2
+    assert (kept_batches(there), kept_batches(here)) == (["10"], ["8"])
+
+    # A damaged note is none.
+    with contextlib.closing(sqlite3.connect(there)) as file, file:
         assert file.execute("UPDATE meta SET value = 'x' WHERE key LIKE 'batch %'").rowcount == 1
-    again = tw.tune(scale, **{**asked, "trials": 2}, database=tmp_path / "there.db", cluster=machines.address)
-    assert again.progress.trials == 2
+    again = tw.tune(scale, **asked, database=there)
+    assert (again.progress.earlier, kept_batches(there)) == (0, ["8"])
 
 
 def program_file(folder: Path) -> Path:
@@ -177,7 +199,7 @@ def test_tasks_of_a_module_are_measured_side_by_side(machines: Machines, tmp_pat
 
 def test_native_means_one_processor(machines: Machines, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     patch = "from tilewright.cluster import labels\nlabels.native_key = lambda: 'llvm -mcpu=haswell -num-cores=1'"
-    machines.worker("--measure", "3", "--build", "1", patch=patch)
+    machines.worker("--measure", "5", "--build", "1", patch=patch)
     with pytest.raises(tw.ArgumentError) as error:
         tw.tune(scale, space=tiles, trials=2, progress=None, cluster=machines.address)
     assert error.value.code == "cluster/native"
@@ -201,6 +223,4 @@ def test_native_means_one_processor(machines: Machines, tmp_path: Path, capsys: 
     with contextlib.suppress(tw.ResourceError):
         tw.tune(scale, **asked, seconds=8, target="llvm -mcpu=znver3")  # waits for a worker to the end
     assert "znver3 -num-cores=1' (there are some for 'llvm -mcpu=haswell -num-cores=1')" in capsys.readouterr().out
-    with sqlite3.connect(tmp_path / "t.db") as store:
-        kept = dict(store.execute("select * from meta where instr(cast(key as text), 'batch ') = 1"))
-    assert sorted(kept.values()) == ["6"]
+    assert kept_batches(tmp_path / "t.db") == ["10", "8"]  # of five workers for haswell, and none for znver3

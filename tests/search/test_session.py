@@ -102,6 +102,21 @@ def test_what_was_measured_in_another_order_is_not_measured_again(tmp_path: Path
     assert len(after) == 16 and {i: after[i] for i in before} == before and len(set(after.values())) == 16
 
 
+def test_times_of_another_host_stop_no_kernel(tmp_path: Path) -> None:
+    file = tmp_path / "t.db"
+    tw.tune(scale, space=tiles, trials=8, database=file, progress=None)
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("DELETE FROM finals")
+        connection.execute("UPDATE record SET seconds = '[1e-9]', median = 1e-9 WHERE outcome = 'ok'")
+        connection.execute("UPDATE host SET text = '{}'")
+        connection.commit()
+    tw.tune(scale, space=tiles, trials=16, database=file, progress=None)
+    store = _core.Database.open(str(file), read_only=True)
+    (workload,) = store.workloads()
+    outcomes = [each.outcome for each in store.records(workload.hash, "") if each.index >= 8]
+    assert len(outcomes) == 8 and "ok" in outcomes
+
+
 def test_the_same_operator_at_another_shape_is_where_a_search_begins(tmp_path: Path) -> None:
     @T.prim_func
     def larger(X: T.Buffer((128, 192), "float32"), Y: T.Buffer((128, 192), "float32")):

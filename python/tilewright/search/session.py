@@ -81,6 +81,12 @@ def space_hash(space: Space, traces: Sequence[Trace | str], strategy: _core.Sear
     return _hash_of(json.dumps([space.identity, sampled]), strategy)
 
 
+def default_batch(measuring: int) -> int:
+    """Return how many candidates a search samples at a time that measures so many at a time on a cluster: two for each,
+    and not fewer than without a cluster (decision 0098)."""
+    return max(_core.DEFAULT_BATCH, 2 * measuring)
+
+
 def generator_hash(spaces: Sequence[Schedule], strategy: _core.SearchStrategy) -> str:
     """Identify a space of several schedules by the steps of each."""
     return _hash_of(json.dumps([space.trace.as_json()[0] for space in spaces]), strategy)
@@ -155,8 +161,8 @@ def tune(
         target: "native", or a target that this machine can run, such as "llvm -mcpu=skylake-avx512" or "opencl".
         cluster: the address of a Dask scheduler, "tcp://host:8786", or a ``distributed.Client``: builds and
             measurements run on its workers, see docs/cluster.md. "native" has to be one target on all of them.
-        batch: candidates that are sampled at a time; 8 by default, with `cluster` twice the number of measuring
-            workers, or what the search had that is continued. Another batch gives other candidates.
+        batch: candidates that are sampled at a time; by default what the search had that is continued, else 8, and with
+            more than four measuring workers of `cluster` twice their number. Another batch gives other candidates.
         strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "replay-trace",
             "evolutionary", or a :class:`tilewright.meta_schedule.SearchStrategy`.
         cost_model: model that learns from measurements, also those of earlier searches, and ranks drafts: a
@@ -451,20 +457,24 @@ class _Search:
 
     def _with_batch(self, identity: str, store: Any) -> str:
         """How many candidates are sampled at a time. This number decides which candidates they are, so it is part of
-        the identity of a search, and is kept: with another number of workers, the candidates stay the same."""
+        the identity of a search, and is kept: with another number of workers, or without any, the candidates stay the
+        same."""
         name = f"batch {self.key} {self.target} {identity} {self.seed}"
-        if self.batch is None and self.cluster is not None:
-            kept = store.meta(name) or ""
-            there = self.cluster.workers(now=True).values()
-            measuring = sum(worker.measure for worker in there if worker.target == target_key(self.target))
+        kept = store.meta(name) or ""
+        if self.batch is None:
             is_kept = re.fullmatch("[1-9][0-9]{0,8}", kept)  # a damaged note is none
-            self.batch = int(kept) if is_kept else 2 * measuring or _core.DEFAULT_BATCH
-        if self.batch is None or self.batch == _core.DEFAULT_BATCH:
-            return identity
-        self.options["batch"] = self.batch
-        if self.cluster is not None:
+            self.batch = int(kept) if is_kept else default_batch(self._measuring_workers())
+        if kept != str(self.batch):
             store.set_meta(name, str(self.batch))
+        self.options["batch"] = self.batch
+        if self.batch == _core.DEFAULT_BATCH:
+            return identity
         return hashlib.blake2b(f"{identity} {self.batch}".encode(), digest_size=16).hexdigest()
+
+    def _measuring_workers(self) -> int:
+        """Return how many kernels the workers that are there measure at a time; 0 without a cluster."""
+        there = () if self.cluster is None else self.cluster.workers(now=True).values()
+        return sum(worker.measure for worker in there if worker.target == target_key(self.target))
 
     def _measurer(self) -> ClusterMeasurer:
         """Return the measurer of a cluster."""

@@ -106,7 +106,8 @@ Status TuningSession::start_measuring() {
     return Ok{};
   }
   TW_RETURN_IF_ERROR(check_runs_here(options_.target));
-  if (status_.best_seconds < kInfinity) options_.pipeline.race.incumbent = status_.best_seconds;
+  // Another host may be faster: no kernel is stopped because it is slower than the best one was there.
+  if (fastest_host_ == options_.host) options_.pipeline.race.incumbent = status_.best_seconds;
   TW_TRY(here, MeasurePipeline::start(arguments_, options_.pipeline));
   pipeline_ = std::move(here);
   return Ok{};
@@ -133,6 +134,7 @@ Status TuningSession::resume() {
     ++status_.outcomes[record.outcome];
     last_record_ = std::max(last_record_, record.id);
     const bool is_best = task_progress_.known(record.is_ok() ? record.median() : kInfinity);
+    if (is_best) fastest_host_ = record.host;
     if (record.is_ok()) add_finalist(record.index, {record.id, record.median(), record.trace, {}}, is_best);
   }
   status_.earlier = status_.trials = task_progress_.trials();

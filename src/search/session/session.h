@@ -217,6 +217,7 @@ class TuningSession {
   std::map<uint64_t, Trial> in_flight_;
   bool began_ = false;                                   // the strategy, which has to be notified of the end
   std::map<int64_t, Finalist> finalists_;                // by index; slow ones are dropped
+  std::optional<std::string> fastest_host_;              // that measured the best of earlier parts, if there is one
   std::shared_ptr<const std::string> reference_object_;  // object code of the unscheduled program
   std::string program_check_ = "unchecked";
   int64_t last_record_ = 0;  // the latest that this process knows of
