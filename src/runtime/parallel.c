@@ -1,13 +1,14 @@
-/* The pool behind parallel loops.
+/* The thread pool of parallel loops, with work stealing.
  *
- * A loop occupies a slot and is executed by its caller and by every pool thread that joins. Its iterations are divided
- * into as many regions as there may be threads, each with an atomic counter from which threads take chunks: a thread
- * begins in a region of its own, the same in each loop, so that it finds in its caches what it used and made there
- * before, and goes on with what others have left of theirs. Slots are static, so a thread may look at one at any time;
- * it may read the fields of the loop only while it holds a reference, which it takes by a compare-and-swap that
- * succeeds only on open slots. The caller closes the slot and waits for the references to go before it returns.
+ * A loop occupies a slot. Its caller and all pool threads that join execute it. Its iterations are divided into one
+ * region per thread, each with an atomic counter from which threads take chunks. A thread starts in its own region, the
+ * same in each loop, because its caches may still contain the data of this region; then it steals chunks from other
+ * regions. Slots are static, so a thread may inspect one at any time. It may read the fields of the loop only while it
+ * holds a reference, which it takes by a compare-and-swap that succeeds only on open slots. The caller closes the slot,
+ * and waits for all references to be released before it returns.
  *
- * Pool threads watch `epoch`, which every new loop advances: for a few microseconds actively, then in futex(). */
+ * Idle pool threads wait for a change of `epoch`, which every new loop increments: they spin for some microseconds,
+ * then sleep in futex(). */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <linux/futex.h>
@@ -25,10 +26,10 @@
 
 enum {
   kSlots = 8,
-  kChunksPerThread = 4, /* enough to even out threads that are interrupted or chunks that differ */
-  kRoundedChunk = 16,   /* iterations of a chunk from which on rounding its size up makes no difference */
+  kChunksPerThread = 4, /* balances interrupted threads and chunks of different cost */
+  kRoundedChunk = 16,   /* chunk size from which on rounding it up does not matter */
   kRegions = 64,        /* more threads share them */
-  /* What a sleeping thread takes until it works is several times a short loop. */
+  /* Waking a sleeping thread takes several times as long as a short loop. */
   kDefaultSpinMicroseconds = 50,
   kMaxThreads = 4096
 };
@@ -36,7 +37,7 @@ enum {
 /* Bits of slot.state; references count in units of kReference. */
 enum { kOpen = 1, kCallerSleeps = 2, kReference = 4 };
 
-/* Iterations that are left of a part of a loop. */
+/* The remaining iterations of a region. */
 typedef struct region {
   _Alignas(64) atomic_llong next;
   atomic_llong end;
@@ -91,7 +92,7 @@ static void sleep_while(atomic_uint* word, unsigned value) {
 
 static void wake(atomic_uint* word, int count) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0); }
 
-/* Watches `word` for a short time; returns whether it stopped being `value`. */
+/* Spins until `word` is no longer `value`; returns whether it changed in time. */
 static int spin_while(atomic_uint* word, unsigned value) {
   if (spin_nanoseconds <= 0) return 0;
   int64_t deadline = now() + spin_nanoseconds;
@@ -105,7 +106,7 @@ static int spin_while(atomic_uint* word, unsigned value) {
 }
 
 /* ---- Floating-point mode --------------------------------------------------------------------------------------------
- * Rounding and flushing of denormals belong to a thread; those of the caller hold for its whole loop. */
+ * Rounding mode and flushing of denormals are per thread. Pool threads use those of the loop's caller. */
 
 #if defined(__x86_64__)
 static uint32_t float_mode(void) { return __builtin_ia32_stmxcsr() & ~0x3fu; /* without the sticky flags */ }
@@ -132,7 +133,7 @@ static int32_t run_region(slot* s, region* r) {
   return TW_OK;
 }
 
-/* Runs chunks of all regions, those of region `first` before others. */
+/* Runs chunks of region `first`, then chunks of the other regions. */
 static void run_chunks(slot* s, int first) {
   int count = atomic_load_explicit(&s->num_regions, memory_order_relaxed);
   int32_t code = TW_OK;
@@ -176,7 +177,7 @@ static int help(slot* s, int id) {
   return 1;
 }
 
-/* Whether this thread is one too many; it then no longer counts. */
+/* Whether this thread is surplus; if so, decrements the number of threads. */
 static int retire(void) {
   if (atomic_load_explicit(&pool.alive, memory_order_relaxed) <=
       atomic_load_explicit(&pool.wanted, memory_order_relaxed))
@@ -195,7 +196,7 @@ static void* pool_thread(void* number) {
     int helped = 0;
     for (int i = 0; i < kSlots; ++i) helped |= help(&pool.slots[i], id);
     if (helped || spin_while(&pool.epoch, seen)) continue;
-    /* Either this thread's count is seen by whoever advances the epoch, or futex() sees the new epoch. */
+    /* Either the thread that advances the epoch sees this sleeper, or futex() sees the new epoch. */
     atomic_fetch_add(&pool.sleepers, 1);
     sleep_while(&pool.epoch, seen);
     atomic_fetch_sub(&pool.sleepers, 1);
@@ -221,7 +222,7 @@ static int default_threads(void) {
 static void before_fork(void) { pthread_mutex_lock(&pool.mutex); }
 static void after_fork_in_parent(void) { pthread_mutex_unlock(&pool.mutex); }
 
-/* No pool thread has followed into the child, nor has any other caller with its loop. */
+/* Resets the pool in the child of a fork, where only the forking thread exists. */
 static void after_fork_in_child(void) {
   memset(pool.slots, 0, sizeof(pool.slots));
   atomic_store(&pool.epoch, 0);
@@ -231,7 +232,7 @@ static void after_fork_in_child(void) {
 }
 
 static void set_up(void) {
-  int several = tw_count_processors() > 1; /* on a single one, whoever spins keeps others from working */
+  int several = tw_count_processors() > 1; /* on one processor, a spinning thread would block the others */
   spin_nanoseconds =
       several ? 1000 * environment_number("TILEWRIGHT_SPIN_US", kDefaultSpinMicroseconds, 0, 1000000) : 0;
   int undecided = -1;
@@ -240,7 +241,7 @@ static void set_up(void) {
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-/* Starts the threads that are wanted; as many as the system grants. */
+/* Starts the missing threads, as far as the system permits. */
 static void start_threads(void) {
   pthread_mutex_lock(&pool.mutex);
   sigset_t all, previous;
@@ -291,7 +292,7 @@ static slot* take_slot(void) {
   return NULL;
 }
 
-/* Waits until nobody works on a closed slot any more. */
+/* Waits until all references to a closed slot are released. */
 static void wait_for_helpers(slot* s) {
   unsigned state = atomic_load_explicit(&s->state, memory_order_acquire);
   while (state != 0) {
@@ -325,7 +326,7 @@ int32_t tw_parallel_for(tw_ctx* ctx, tw_parallel_body body, void* closure, int64
   if (chunk < grain) chunk = grain;
   int64_t chunks = (extent + chunk - 1) / chunk;
   if (chunks > threads && chunks % threads != 0 && chunk >= kRoundedChunk) {
-    /* As many for each thread, all of one size: of three chunks for two threads, one would get two. */
+    /* The same number of chunks for each thread, all of one size: of three chunks, one of two threads would get two. */
     chunks -= chunks % threads;
     chunk = (extent + chunks - 1) / chunks;
     chunks = (extent + chunk - 1) / chunk;

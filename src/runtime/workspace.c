@@ -1,8 +1,9 @@
-/* Workspaces: one stack of memory per thread, kept between calls.
+/* Workspaces: a stack allocator per thread, whose memory is kept between calls.
  *
- * The stack consists of blocks, of which the newest serves; a block is at least as large as all before it together, so
- * a thread has few. When everything has been released and there is more than one, the next acquisition replaces them
- * by a single block of their joint size: from the second call on, a kernel finds all its workspaces in one block. */
+ * The stack consists of blocks, of which the newest serves requests. Each block is at least as large as all older
+ * blocks together, so there are few. If everything has been released and there are several blocks, the next request
+ * replaces them by one block of their total size. From its second call on, a kernel thus has all workspaces in one
+ * block. */
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static int64_t total_capacity(void) {
   return total;
 }
 
-/* A new newest block with room for `bytes`; NULL if there is no memory. */
+/* Pushes a block with room for `bytes`; returns NULL if there is no memory. */
 static block* push_block(int64_t bytes) {
   int64_t capacity = total_capacity();
   if (is_idle()) {
@@ -69,7 +70,7 @@ static block* push_block(int64_t bytes) {
   if (capacity < bytes) capacity = bytes;
   if (capacity < kSmallestBlock) capacity = kSmallestBlock;
   block* b = aligned_alloc(kAlignment, sizeof(block) + (size_t)capacity);
-  if (!b && capacity > bytes) { /* growth is a convenience */
+  if (!b && capacity > bytes) { /* try again without the extra room */
     capacity = bytes;
     b = aligned_alloc(kAlignment, sizeof(block) + (size_t)capacity);
   }
@@ -79,7 +80,7 @@ static block* push_block(int64_t bytes) {
   b->used = 0;
   newest = b;
   pthread_once(&exit_key_once, make_exit_key);
-  pthread_setspecific(exit_key, b); /* any value but NULL: the handler runs */
+  pthread_setspecific(exit_key, b); /* not NULL, so that the exit handler runs */
   return b;
 }
 
@@ -89,7 +90,7 @@ void* tw_workspace_acquire(tw_ctx* ctx, int64_t bytes) {
     return NULL;
   }
   bytes = (bytes + kAlignment - 1) & ~(int64_t)(kAlignment - 1);
-  if (bytes == 0) bytes = kAlignment; /* two workspaces never have one address */
+  if (bytes == 0) bytes = kAlignment; /* so that workspaces have distinct addresses */
   block* b = newest;
   if (!b || b->capacity - b->used < bytes || (b->used == 0 && b->older && is_idle())) b = push_block(bytes);
   if (!b) {
@@ -107,7 +108,7 @@ void tw_workspace_release(tw_ctx* ctx, void* memory) {
   (void)ctx;
   if (!memory) return;
   block* b = newest;
-  while (b && b->used == 0) b = b->older; /* emptied before, its elders still in use */
+  while (b && b->used == 0) b = b->older; /* skip empty blocks above a block in use */
   if (b) b->used = (char*)memory - memory_of(b);
 }
 

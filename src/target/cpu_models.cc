@@ -27,7 +27,7 @@ void for_each_in_list(std::string_view list, F f) {
   }
 }
 
-/// Pairs of a feature and one that it builds on directly.
+/// Pairs of a feature and a feature that it directly implies.
 const std::vector<std::pair<int, int>>& implications() {
   static const auto pairs = [] {
     std::vector<std::pair<int, int>> result;
@@ -53,7 +53,7 @@ bool contains(const tw_cpu_features& set, const tw_cpu_features& subset) {
 }
 
 struct ModelNumber {
-  int family, first, last;  // models first to last
+  int family, first, last;  // family, and the range of model numbers
   const char* name;
 };
 
@@ -153,7 +153,7 @@ bool enable_feature(tw_cpu_features& set, std::string_view name) {
   int feature = feature_number(name);
   if (feature < 0) return false;
   set_bit(set, feature, true);
-  // At most as many rounds as the longest chain.
+  // Iterate to a fixed point: at most as many rounds as the longest chain of implications.
   for (bool changed = true; changed;) {
     changed = false;
     for (auto [user, needed] : implications()) {

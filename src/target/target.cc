@@ -36,7 +36,7 @@ int count_vector_registers(const tw_cpu_features& features, int bits) {
   return bits == 512 || has_feature(features, TW_CPU_avx512vl) ? 32 : 16;
 }
 
-/// Everything that follows from the processor and its features.
+/// Sets the fields that are derived from the processor and its features.
 Target complete(std::string cpu, const tw_cpu_features& features) {
   Target target;
   target.cpu = std::move(cpu);
@@ -55,15 +55,14 @@ Target complete(std::string cpu, const tw_cpu_features& features) {
 
 Target default_for(const std::string& cpu) { return complete(cpu, target::find_cpu_model(cpu)->features); }
 
-/// What "-mattr=" does for an entry. Who asks for AVX-512 means its long vectors, which LLVM has a name of their own
-/// for.
+/// Applies an entry of "-mattr=". AVX-512 features also enable LLVM's separate feature for 512-bit vectors.
 void change_feature(tw_cpu_features& set, const std::string& name, bool enable) {
   enable ? target::enable_feature(set, name) : target::disable_feature(set, name);
   if (enable && name.starts_with("avx512")) target::enable_feature(set, "evex512");
 }
 
-/// "-f" and "+f" entries that turn the features of the model into those of the target; none that others imply. Those
-/// that an entry brings along and the target has not are taken away at the end.
+/// Returns the "+f" and "-f" entries that convert the features of the processor model to those of the target, without
+/// implied features. Implied features that the target lacks are removed at the end.
 std::vector<std::string> feature_changes(const Target& t) {
   std::vector<std::string> changes;
   tw_cpu_features set = target::find_cpu_model(t.cpu)->features;
@@ -80,16 +79,16 @@ std::vector<std::string> feature_changes(const Target& t) {
 
 // ---- Parsing
 
-/// A field that an option of its own name writes: where it is, what it may be. Parsing, printing, equality and hash of
-/// targets go over lists of them.
+/// Describes a field that is set by an option of the same name: its member and its valid values. Parsing, printing,
+/// equality and hash of targets are derived from lists of these.
 struct Field {
   std::string_view name;
   std::variant<int Target::*, int64_t Target::*, std::string Target::*> member;
   int64_t least = 0, most = 0;  ///< range of a number
-  bool always_printed = false;  ///< else only where it is not what follows from the rest
+  bool always_printed = false;  ///< whether it is printed even if it has its derived default
 
   bool is_text() const { return std::holds_alternative<std::string Target::*>(member); }
-  /// As it stands in the text of a target.
+  /// Returns the value as in the text of a target.
   std::string get(const Target& target) const {
     return std::visit([&](auto m) { return fmt::format("{}", target.*m); }, member);
   }
@@ -107,7 +106,7 @@ struct Field {
   }
 };
 constexpr int64_t kMostBytes = int64_t{1} << 40;
-/// Beside mcpu and mattr, from which the others follow.
+/// The options of CPUs besides mcpu and mattr, from which their defaults are derived.
 constexpr Field kCpuFields[] = {
     {"num-cores", &Target::num_cores, 1, 4096, true},  {"vector-width", &Target::vector_bits, 128, 512},
     {"l1-bytes", &Target::l1_bytes, 1024, kMostBytes}, {"l2-bytes", &Target::l2_bytes, 0, kMostBytes},
@@ -129,13 +128,13 @@ constexpr Field kHexagonFields[] = {
     {"vtcm-capacity", &Target::vtcm_bytes, 0, kMostBytes},
 };
 
-/// Properties of a kind of target; in the order of TargetKind.
+/// The properties of a kind of target, in the order of TargetKind.
 struct KindRow {
   std::string_view name;
   std::span<const Field> fields;  ///< its options
   TargetSet set;
-  bool has_cpu;   ///< takes mcpu and mattr too
-  bool has_code;  ///< programs can be compiled for it
+  bool has_cpu;   ///< whether it has the options mcpu and mattr
+  bool has_code;  ///< whether programs can be compiled for it
   std::vector<std::string> keys;
 };
 const KindRow& row_of(TargetKind kind) {
@@ -163,14 +162,14 @@ constexpr Tag kTags[] = {
 #undef TW_TARGET_TAG
 };
 
-/// The options of a target, whichever way they were written.
+/// The options of a target, parsed from text or JSON.
 struct Options {
   TargetKind kind = TargetKind::kCpu;
   bool native = false;
   std::string triple, cpu;
   std::vector<std::string> attributes;  // "+avx2"
   std::vector<std::string> keys;
-  std::string device;  // is a key too
+  std::string device;  // also a key
   std::vector<std::pair<const Field*, std::string>> fields;
   std::shared_ptr<const Target> host;
 };
@@ -193,7 +192,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// The number of a field; an error for what is none, or out of its range.
+/// Parses the number of a field; returns an error if it is invalid or out of range.
 Result<int64_t> number_of(const Field& field, const std::string& value) {
   char* end = nullptr;
   errno = 0;
@@ -206,7 +205,7 @@ Result<int64_t> number_of(const Field& field, const std::string& value) {
                         "tilewright info shows what this machine has");
 }
 
-/// Text with spaces would be several options in the text of a target.
+/// Refuses values with spaces, which would be several options in the text of a target.
 Status require_word(const std::string& name, const std::string& value, const char* hint) {
   const bool is_word = none_of(value, [](unsigned char c) { return std::isspace(c) != 0; });
   if (is_word) return Ok{};
@@ -216,7 +215,7 @@ Status require_word(const std::string& name, const std::string& value, const cha
 
 Status set_option(Options& options, const std::string& name, const std::string& value) {
   const KindRow& kind = row_of(options.kind);
-  if (name == "tag" || name == "model") return Ok{};  // TVM writes them; nothing here depends on them
+  if (name == "tag" || name == "model") return Ok{};  // options of TVM without effect here
   if (name == "keys" || name == "device") {
     TW_RETURN_IF_ERROR(require_word(name, value, "keys are words with commas between: -keys=arm_cpu,cpu"));
     if (name == "device" && value.find(',') != std::string::npos) {
@@ -292,7 +291,7 @@ std::string_view architecture_of(std::string_view triple) { return triple.substr
 /// Whether the triple names an ABI with 32-bit pointers on a 64-bit processor.
 bool has_short_pointers(std::string_view triple) { return triple.ends_with("x32") || triple.ends_with("ilp32"); }
 
-/// A platform that names another kind of processor, or another system, than there is code for.
+/// Returns an error for a target triple of an unsupported processor or operating system.
 Status check_triple(const std::string& triple, const Target& target) {
   if (triple.empty()) return Ok{};
   const std::string_view architecture = architecture_of(triple);
@@ -339,8 +338,8 @@ Result<Target> resolve_cpu(const Options& options) {
   return target;
 }
 
-/// Those of the target before those of its kind, each once; nothing where these are all.
-std::vector<std::string> keys_beside(const std::vector<std::string>& of_kind, const Options& options) {
+/// Returns the keys of the target, then those of its kind, without duplicates; empty if they are those of the kind.
+std::vector<std::string> merged_keys(const std::vector<std::string>& of_kind, const Options& options) {
   std::vector<std::string> keys;
   auto add = [&](const std::string& key) {
     if (!key.empty() && std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
@@ -351,11 +350,12 @@ std::vector<std::string> keys_beside(const std::vector<std::string>& of_kind, co
   return keys == of_kind ? std::vector<std::string>() : keys;
 }
 
-/// Architectures of NVIDIA that compilers of CUDA 11 and later know, without their suffixes.
+/// The GPU architectures of CUDA 11 and later, without suffixes.
 constexpr int kNvidiaArchs[] = {50, 52, 53, 60, 61,  62,  70,  72,  75,  80, 86,
                                 87, 88, 89, 90, 100, 101, 103, 110, 120, 121};
 
-/// "sm_" and a number that there is, or one of devices to come; from 90 on, perhaps with "a" or "f".
+/// Whether the text is "sm_" and the number of a known or future architecture; from 90 on, a suffix "a" or "f" may
+/// follow.
 Status check_arch(const std::string& arch) {
   int number = 0;
   const char* const begin = arch.data() + std::min<size_t>(arch.size(), 3);
@@ -380,7 +380,7 @@ Result<Target> resolve(const Options& options) {
   }
   target.kind = options.kind;
   target.launcher = options.host;
-  target.named_keys = keys_beside(kind.keys, options);
+  target.named_keys = merged_keys(kind.keys, options);
   int widest = target.vector_bits;
   for (const auto& [field, value] : options.fields) {
     if (field->is_text()) {
@@ -439,7 +439,7 @@ Diagnostic host_of_host() {
                         "name the first one alone: nothing launches the code around kernels");
 }
 
-/// `is_host`: what another target names.
+/// `is_host`: whether the options are those of another target's host.
 Result<Target> parse_object(const nlohmann::json& object, bool is_host = false) {
   auto kind = object.find("kind");
   if (kind == object.end() || !kind->is_string())
@@ -483,8 +483,8 @@ Result<Target> parse_json(std::string_view text) {
   return parse_object(object);
 }
 
-/// The fields as they follow from the kind, the processor and its instruction sets.
-Target usual(const Target& target) {
+/// Returns the target with all fields at the defaults of its kind, processor and instruction sets.
+Target with_defaults(const Target& target) {
   return row_of(target.kind).has_cpu ? complete(target.cpu, target.features) : Target{};
 }
 
@@ -551,7 +551,7 @@ Result<Target> Target::parse(std::string_view text) {
 }
 
 std::string Target::str() const {
-  if (launcher) return json();  // the text has no place for a second target
+  if (launcher) return json();  // the text form cannot contain a host
   const KindRow& row = row_of(kind);
   std::string text(row.name);
   if (!named_keys.empty()) text += fmt::format(" -keys={}", fmt::join(named_keys, ","));
@@ -561,7 +561,7 @@ std::string Target::str() const {
     std::vector<std::string> changes = feature_changes(*this);
     if (!changes.empty()) text += fmt::format(" -mattr={}", fmt::join(changes, ","));
   }
-  Target other = usual(*this);
+  Target other = with_defaults(*this);
   for (const Field& field : row.fields) {
     bool printed = field.always_printed || field.get(*this) != field.get(other);
     if (printed) text += fmt::format(" -{}={}", field.name, field.get(*this));

@@ -1,4 +1,4 @@
-// Split loops into a main loop without conditions and remainders with conditions, as TVM's LoopPartition.
+// Split loops into a prologue, a steady state without conditions, and an epilogue, as TVM's LoopPartition.
 //
 //   Before                               After
 //   for i in range(17):                  for i in range(16):
