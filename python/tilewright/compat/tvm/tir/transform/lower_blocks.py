@@ -34,7 +34,7 @@ def lower_init(stmt: Any) -> Any:
 
 
 class OpaqueBlocks:
-    """Remove blocks without axes, replace loops of one iteration by their bodies, and launch threads for bound loops."""
+    """Removes blocks without axes, replaces loops of one iteration by their bodies, and launches threads for loops."""
 
     def __init__(self) -> None:
         self._values: dict[Any, Any] = {}
