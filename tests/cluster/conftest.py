@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.search.conftest import _far_from_the_limits, server  # noqa: F401
 
-from .machines import Machines
+from .machines import Machines, QuickMachines
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,6 @@ def _own_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def machines(tmp_path: Path) -> Iterator[Machines]:
     """A scheduler; tests add workers."""
-    made = Machines(tmp_path)
-    made.scheduler()
-    with contextlib.closing(made):
+    with contextlib.closing(QuickMachines(tmp_path)) as made:
+        made.scheduler()
         yield made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,8 +12,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from .children import Child, fork
+
 #: seconds until a process has to be there; nothing is measured by them
 PATIENCE = 60.0
+#: A process of its own, or one that is forked; see children.py.
+Process = subprocess.Popen[bytes] | Child
 _SCHEDULER = """
 import asyncio, sys
 from distributed import Scheduler
@@ -39,20 +44,22 @@ class Machines:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.address, self.port = folder, "", 0
-        self.processes: list[subprocess.Popen[str]] = []
+        self.processes: list[Process] = []
         self.logs: list[Path] = []
         # Locks of its own: other tests have workers at the same time.
         self.environment = {**os.environ, "TILEWRIGHT_HOST_FOLDER": str(folder / "host"), "TMPDIR": str(folder)}
 
-    def scheduler(self, protocol: str = "tcp") -> subprocess.Popen[str]:
+    def scheduler(self, protocol: str = "tcp") -> Process:
         """Starts it; where it was before, if it was."""
-        process = self._start([sys.executable, "-c", _SCHEDULER, str(self.port), protocol], stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        self.address = process.stdout.readline().strip()
+        log = self.folder / f"scheduler-{len(self.processes)}.log"
+        process = self._start(_SCHEDULER, [str(self.port), protocol], log, self.environment)
+        until(lambda: re.search(r"^\w+://.*\n", log.read_text(), re.MULTILINE) or process.poll() is not None)
+        assert process.poll() is None, log.read_text()
+        self.address = log.read_text().split()[-1]
         self.port = int(self.address.rpartition(":")[2])
         return process
 
-    def worker(self, *arguments: str, patch: str = "", wait: bool = True, host: str = "") -> subprocess.Popen[str]:
+    def worker(self, *arguments: str, patch: str = "", wait: bool = True, host: str = "") -> Process:
         """Starts ``tilewright worker``.
 
         Args:
@@ -63,10 +70,8 @@ class Machines:
         """
         text = f"{_WITHOUT_PROBE}\n{patch}\nfrom tilewright.__main__ import main\nmain()"
         log = self.folder / f"worker-{len(self.processes)}.log"
-        with log.open("w") as file:
-            environment = {**self.environment, "TILEWRIGHT_HOST_FOLDER": str(self.folder / f"host{host}")}
-            command = [sys.executable, "-c", text, "worker", self.address, *arguments]
-            process = self._start(command, stdout=file, stderr=file, env=environment)
+        environment = {**self.environment, "TILEWRIGHT_HOST_FOLDER": str(self.folder / f"host{host}")}
+        process = self._start(text, ["worker", self.address, *arguments], log, environment)
         self.logs.append(log)
         if wait:
             self.wait()
@@ -78,12 +83,19 @@ class Machines:
             until(lambda log=log: "works as" in log.read_text() or "error" in log.read_text())
             assert "works as" in log.read_text(), log.read_text()
 
-    def _start(self, command: list[str], **how: object) -> subprocess.Popen[str]:
-        process: subprocess.Popen[str] = subprocess.Popen(  # type: ignore[call-overload]
-            command, **{"text": True, "env": self.environment, "start_new_session": True, **how}
-        )
+    def _start(self, text: str, arguments: list[str], log: Path, environment: dict[str, str]) -> Process:
+        log.touch()
+        process = self._run(text, arguments, log, environment)
         self.processes.append(process)
         return process
+
+    def _run(self, text: str, arguments: list[str], log: Path, environment: dict[str, str]) -> Process:
+        """Start Python with a program and its arguments, in a session of its own."""
+        with log.open("w") as file:
+            return subprocess.Popen(
+                [sys.executable, "-c", text, *arguments],
+                **{"stdout": file, "stderr": file, "env": environment, "start_new_session": True},
+            )
 
     def close(self) -> None:
         """Ends all, also those that are stopped."""
@@ -98,6 +110,13 @@ class Machines:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+class QuickMachines(Machines):
+    """Processes that are forked, where nothing depends on how they are started."""
+
+    def _run(self, text: str, arguments: list[str], log: Path, environment: dict[str, str]) -> Process:
+        return fork(text, arguments, log, environment)
 
 
 def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:

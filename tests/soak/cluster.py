@@ -7,13 +7,12 @@ import os
 import random
 import resource
 import signal
-import subprocess
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from cluster.machines import Machines
+from cluster.machines import Machines, Process
 from soak.soak import GONE, Soak, processes_of
 
 #: what is done to a round while it runs, beside killing the tuner
@@ -53,7 +52,7 @@ class ClusterSoak(Soak):
         if left:
             self._find(self.next_round, f"processes of the cluster are left: {left}")
 
-    def _worker(self, measure: int) -> tuple[int, subprocess.Popen[str]]:
+    def _worker(self, measure: int) -> tuple[int, Process]:
         return measure, self.machines.worker("--measure", str(measure), "--build", "1", wait=False)
 
     def _do(self, deed: str, child: Any, token: str) -> None:
@@ -83,7 +82,7 @@ class ClusterSoak(Soak):
         else:
             super()._do(deed, child, token)
 
-    def _later(self, seconds: float, worker: subprocess.Popen[str], number: int) -> None:
+    def _later(self, seconds: float, worker: Process, number: int) -> None:
         def send() -> None:
             with contextlib.suppress(ProcessLookupError):
                 worker.send_signal(number)
