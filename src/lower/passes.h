@@ -24,6 +24,7 @@ FunctionPass inject_software_pipelines;
 FunctionPass lower_blocks;
 FunctionPass vectorize_choices;
 FunctionPass vectorize_plain_loops;
+FunctionPass jam_reductions;
 FunctionPass vectorize_reductions;
 FunctionPass split_vector_loops;
 FunctionPass partition_loops;

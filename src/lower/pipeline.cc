@@ -71,6 +71,8 @@ constexpr Row kRows[] = {
     {"vectorize_choices", vectorize_choices, kCpu, kLowered,
      "indices are flat and simple, and nothing has vectorized across rows"},
     {"vectorize_plain_loops", vectorize_plain_loops, kCpu, kLowered, "strides of flat, simple indices can be read off"},
+    {"jam_reductions", jam_reductions, kCpu, kLowered,
+     "what is vectorized is known; the next pass reduces what is left, one result after another"},
     {"vectorize_reductions", vectorize_reductions, kCpu, kLowered,
      "what is vectorized is known, and not yet cut into vectors"},
     {"split_vector_loops", split_vector_loops, kCpu, kLowered,

@@ -1,0 +1,292 @@
+// Unroll and jam loops over results of vectorized reductions, and reduce the lanes of several results together.
+//
+//   Before                                  After
+//   for p in range(n):                      for p_0 in range(n // 8):
+//     S[p] = 0.0                              S_lanes = T.allocate([64], "float32", "local"); all are -0.0
+//     for k in T.vectorized(32):              for k_0 in T.unroll(4):
+//       S[p] = S[p] + X[k] * Y[p * 32 + k]      for k in T.vectorized(8):
+//                                                 for r in T.unroll(8):
+//                                                   S_lanes[r * 8 + k] = S_lanes[r * 8 + k] +
+//                                                       X[k_0 * 8 + k] * Y[(p_0 * 8 + r) * 32 + k_0 * 8 + k]
+//                                             lanes = T.Shuffle([S_lanes[0:8], S_lanes[32:40]], [0, 1, 2, 3, 12, ...])
+//                                               + T.Shuffle([S_lanes[0:8], S_lanes[32:40]], [4, 5, 6, 7, 8, ...]); ...
+//                                             S[p_0 * 8:p_0 * 8 + 8] = 0.0 + lanes_6
+//                                           if n % 8 >= 4: ...  # 4 results
+//                                           if n % 4 > 0: ...  # one by one
+//
+// A short reduction spends more time on the sum of its lanes than on its products: 8 vectors of 8 lanes take 48
+// shuffles and additions one by one, and 21 together. Each step takes two vectors and leaves one, which has half as
+// many lanes for each of twice as many results. Besides, the operand that all results share is loaded once, and as many
+// accumulators hide the latency of additions.
+//
+// Needs      flat buffers; bounds of loops that the loops do not change (bind_loop_bounds)
+// Ensures    the same results are stored; sums and products of floats are rounded in another order, for which the
+//            program asks by vectorizing the reduction
+// Placement  before vectorize_reductions, which does the remaining results one by one
+#include <algorithm>
+#include <optional>
+
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/loops/cut_loops.h"
+#include "lower/loops/index_variables.h"
+#include "lower/passes.h"
+#include "lower/vector/join_lanes.h"
+#include "lower/vector/lane_independence.h"
+#include "lower/vector/vector_math.h"
+#include "lower/x86/form_dot_products.h"
+
+namespace tilewright::lower {
+namespace {
+
+/// Numbers of results that are reduced together.
+constexpr int64_t kJammed = 8, kHalfJammed = kJammed / 2;
+/// Longer reductions hide the sum of their lanes, and their results would be read from as many places of memory at
+/// once.
+constexpr int64_t kMostVectors = 32;
+
+/// A loop over contiguous results, each of which is reduced by a vectorized loop.
+struct Results {
+  Ref<For> loop, reduction;
+  Ref<BufferStore> store;
+  ReductionStep step;
+  Expr start;                ///< initial value; null: that in memory
+  std::vector<Stmt> others;  ///< prefetches of an iteration
+  int64_t lanes = 0;
+};
+
+/// Reduces the lanes of vectors, at least as many lanes as vectors, both powers of two: returns one vector with a lane
+/// for each. The steps are appended to `bound`.
+Expr join_vectors(std::vector<Expr> vectors, const ReductionStep& step, Bindings& bound) {
+  auto name = [&](const Expr& value) {
+    bound.emplace_back(var("lanes", value.dtype()), value);
+    return Expr(bound.back().first);
+  };
+  for (Expr& vector : vectors) vector = name(vector);
+  int lanes = vectors[0].dtype().lanes, segment = lanes;
+  // Segments hold the partial results of one result. The lower half of each becomes that of the first vector's result.
+  for (; vectors.size() > 1; segment /= 2) {
+    std::vector<Expr> kept, swapped;
+    for (int i = 0; i < lanes; ++i) {
+      const bool is_low = i % segment < segment / 2;
+      kept.push_back(i32(is_low ? i : lanes + i));
+      swapped.push_back(i32(is_low ? i + segment / 2 : lanes + i - segment / 2));
+    }
+    const size_t half = vectors.size() / 2;
+    std::vector<Expr> next;
+    for (size_t i = 0; i < half; ++i) {
+      const std::vector<Expr> pair{vectors[i], vectors[half + i]};
+      next.push_back(name(step.combine(make<Shuffle>({pair, kept}), make<Shuffle>({pair, swapped}))));
+    }
+    vectors = std::move(next);
+  }
+  for (; segment > 1; segment /= 2, lanes /= 2) {
+    std::vector<Expr> even, odd;
+    for (int i = 0; i < lanes; i += 2) {
+      even.push_back(i32(i));
+      odd.push_back(i32(i + 1));
+    }
+    vectors[0] = name(step.combine(make<Shuffle>({{vectors[0]}, even}), make<Shuffle>({{vectors[0]}, odd})));
+  }
+  return vectors[0];
+}
+
+class JamOfReductions : private LoopContext {
+ public:
+  JamOfReductions(const PrimFunc& func, const PassContext& context)
+      : LoopContext(func), target_(context.target), private_(private_memory(func, context)) {}
+
+  Stmt run(const Stmt& body) {
+    return rewrite(
+        body,
+        [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+          if (loop->kind == ForKind::kVectorized) return loop;
+          auto results = find(loop);
+          return results ? jammed(*results) : inside(*loop, [&] { return Stmt(r.descend(loop)); });
+        },
+        [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
+          note(*let);
+          return r.descend(let);
+        });
+  }
+
+ private:
+  /// Describes the loop if its iterations are independent reductions into contiguous elements.
+  std::optional<Results> find(const Ref<For>& loop) {
+    if (loop->kind != ForKind::kSerial || !loop->annotations.empty()) return {};
+    if (const_int(loop->extent)) return {};  // schedules tile such loops
+    std::vector<Stmt> body{loop->body};
+    if (const SeqStmt* all = loop->body.as<SeqStmt>()) body = all->seq;
+    const For* reduction = body.back().as<For>();
+    if (!reduction || reduction->kind != ForKind::kVectorized || !reduction->body.as<BufferStore>()) return {};
+    const Ref<For> last = body.back().cast<For>();
+    const auto store = last->body.cast<BufferStore>();
+    return inside(*loop, [&]() -> std::optional<Results> {
+      auto step = inside(*last, [&] { return lane_step(*store, analyzer_); });
+      const int64_t lanes = vector_lanes(target_, store->buffer->dtype.bits);
+      if (!step || !are_vectors(*last, store->buffer->dtype, *step, lanes) ||
+          !are_contiguous(*loop, *last, store->indices[0])) {
+        return {};
+      }
+      Results results{loop, last, store, *step, {}, {}, lanes};
+      body.pop_back();
+      if (!body.empty()) results.start = start_of(body.back(), *store, loop->loop_var);
+      if (results.start.defined()) body.pop_back();
+      results.others = body;
+      body.push_back(last);
+      return are_independent(seq(body), *store) ? std::optional(results) : std::nullopt;
+    });
+  }
+
+  /// Whether the reduction is one of a few whole vectors of numbers, whose lanes can be shuffled.
+  bool are_vectors(const For& reduction, const DataType& type, const ReductionStep& step, int64_t lanes) const {
+    const auto steps = const_int(reduction.extent);
+    if (!steps || *steps < lanes || *steps > kMostVectors * lanes || lanes < 2) return false;
+    if (type.bits < 32 || calls_elementary_function(reduction.body)) return false;
+    bool fits = true;  // indices that select an operand are no vectors
+    visit(
+        step.operand(), [&](const Ref<BufferLoad>& load, Visitor&) { fits &= load->buffer->dtype.bits <= type.bits; },
+        [&](const Ref<Cast>& converted) { fits &= converted->dtype.bits <= type.bits; });
+    return fits && target_.vector_registers >= 2 * kJammed &&
+           (!step.is_sum() || group_of(step.operand(), target_) == 1);
+  }
+
+  /// Whether consecutive iterations have consecutive results, at an index that may read offsets.
+  bool are_contiguous(const For& loop, const For& reduction, const Expr& index) {
+    const Ref<Var>& p = loop.loop_var;
+    bool is_steady = index.dtype().is_scalar() && !uses_var(index, reduction.loop_var);
+    const Expr moved = rewrite(index, [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
+      is_steady &= !uses_var(load, p);
+      return zero(Expr(load).dtype());
+    });
+    if (!is_steady || effect_of(moved) != Effect::kPure) return false;
+    return is_const_int(analyzer_.simplify(substitute(moved, {{p, p + 1}}) - moved), 1);
+  }
+
+  /// The value that the statement, before the reduction, stores to all results; null if it is no such store.
+  static Expr start_of(const Stmt& s, const BufferStore& result, const Ref<Var>& p) {
+    const BufferStore* init = s.as<BufferStore>();
+    const bool is_start = init && init->buffer == result.buffer && same_exprs(init->indices, result.indices) &&
+                          effect_of(init->value) == Effect::kPure && !uses_var(init->value, p);
+    return is_start ? init->value : Expr();
+  }
+
+  /// Whether nothing in an iteration but the step stores, or reads a result.
+  bool are_independent(const Stmt& body, const BufferStore& step) const {
+    int64_t stores = 0;
+    visit(body, [&](const Ref<BufferStore>&) { ++stores; });
+    return stores == 1 && is_alone(body, step, private_);
+  }
+
+  /// The loop, with several iterations at a time where there are as many left. The others branch: a loop of less than
+  /// kHalfJammed iterations would cost a short row more than its reductions.
+  static Stmt jammed(const Results& results) {
+    const Ref<For>& loop = results.loop;
+    const DataType type = loop->loop_var.dtype();
+    const Expr count = max(loop->extent, zero(type));
+    For tiles = *loop;
+    tiles.loop_var = var(loop->loop_var->name_hint + "_0", type);
+    tiles.min = zero(type);
+    tiles.extent = floordiv(count, kJammed);
+    tiles.body = renew_defs(iterations(results, loop->min + tiles.loop_var * kJammed, kJammed));
+    const Expr in_tiles = tiles.extent * kJammed, in_all = floordiv(count, kHalfJammed) * kHalfJammed;
+    const Stmt half = renew_defs(iterations(results, loop->min + in_tiles, kHalfJammed));
+    Stmt rest = nop();
+    for (int64_t i = kHalfJammed - 1; i-- > 0;) {
+      const Expr p = loop->min + in_all + constant(type, i);
+      const Stmt single = renew_defs(substitute_folding(loop->body, loop->loop_var, p));
+      rest = make<IfThenElse>({gt(floormod(count, kHalfJammed), i), seq({single, rest}), {}});
+    }
+    return seq({make(std::move(tiles), loop.span()),
+                make<IfThenElse>({ge(floormod(count, kJammed), kHalfJammed), half, {}}), rest});
+  }
+
+  /// Partial results of each of so many results: as many vectors in all as kJammed results have, if none is masked.
+  static int64_t width_of(const Results& results, int64_t together) {
+    const int64_t width = results.lanes * kJammed / together;
+    return *const_int(results.reduction->extent) % width == 0 ? width : results.lanes;
+  }
+
+  /// Iterations from `first` on, as many as `together`.
+  static Stmt iterations(const Results& results, const Expr& first, int64_t together) {
+    const DataType type = results.loop->loop_var.dtype();
+    const int lanes = static_cast<int>(width_of(results, together));
+    const Ref<Var>& p = results.loop->loop_var;
+    const Ref<Buffer>& out = results.store->buffer;
+    const Ref<Buffer> sums = decl_buffer({i32(together * lanes)}, out->dtype, out->name + "_lanes", "local");
+    std::vector<Stmt> all;
+    Ref<Var> each = var("result"), lane = var("lanes");
+    Stmt start =
+        loop(lane, i32(lanes), store(sums, results.step.identity(), {each * lanes + lane}), ForKind::kVectorized);
+    all.push_back(loop(each, i32(together), start, ForKind::kUnrolled));
+    all.push_back(accumulation(results, first, together, sums));
+    Bindings bound;
+    std::vector<Stmt> ends;
+    for (int64_t begin = 0, width = std::min<int64_t>(together, lanes); begin < together; begin += width) {
+      std::vector<Expr> vectors;
+      for (int64_t i = begin; i < begin + width; ++i) {
+        vectors.push_back(load(sums, {ramp(i32(i * lanes), i32(1), lanes)}));
+      }
+      const Expr joined = join_vectors(std::move(vectors), results.step, bound);
+      const Expr index = substitute(results.store->indices[0], {{p, first + constant(type, begin)}});
+      const Expr places = ramp(index, one(index.dtype()), static_cast<int>(width));
+      const Expr before = results.start.defined() ? broadcast(cast(out->dtype, results.start), static_cast<int>(width))
+                                                  : load(out, {places});
+      ends.push_back(store(out, results.step.combine(before, joined), {places}));
+    }
+    all.push_back(with_bindings(bound, seq(std::move(ends))));
+    return make<Allocate>(
+        {sums->data, sums->dtype, sums->shape, bool_imm(true), make<DeclBuffer>({sums, seq(all)}), {}});
+  }
+
+  /// The vectorized reductions of these iterations, in `sums`: a strip of each after another.
+  static Stmt accumulation(const Results& results, const Expr& first, int64_t together, const Ref<Buffer>& sums) {
+    const Ref<Var>& p = results.loop->loop_var;
+    const Ref<For>& reduction = results.reduction;
+    const int64_t width = width_of(results, together);
+    Ref<Var> each = var("result"), lane = make<Var>(*reduction->loop_var);
+    const Expr at = each * static_cast<int>(width) + cast(DataType::int_(32), lane);
+    Stmt step = store(sums, results.step.step(load(sums, {at})), {at});
+    step = substitute_folding(step, p, first + cast(p.dtype(), each));
+    step = loop(each, i32(together), step, ForKind::kUnrolled);
+    const bool is_short = *const_int(reduction->extent) <= kCutRegisters * results.lanes;
+    Stmt all =
+        strips(reduction, step, lane, width, ForKind::kVectorized, is_short ? ForKind::kUnrolled : ForKind::kSerial);
+    return with_others(results, first, together, all.cast<For>());
+  }
+
+  /// The loop over strips, with the prefetches of one iteration in every few strips: a core has fewer misses in flight
+  /// than several results have lines.
+  static Stmt with_others(const Results& results, const Expr& first, int64_t together, const Ref<For>& strips) {
+    if (results.others.empty()) return strips;
+    const Ref<Var>& p = results.loop->loop_var;
+    const Stmt others = seq(results.others);
+    const int64_t each = *const_int(strips->extent) / together;
+    if (each == 0) {
+      Ref<Var> result = var("result", p.dtype());
+      Stmt before = substitute_folding(others, p, first + result);
+      return seq({loop(result, constant(p.dtype(), together), before), strips});
+    }
+    const Ref<Var>& strip = strips->loop_var;
+    const Expr result = floordiv(strip, each);
+    const Expr is_due = logical_and(eq(floormod(strip, each), 0), lt(result, together));
+    For copy = *strips;
+    copy.body = seq(
+        {make<IfThenElse>({is_due, substitute_folding(others, p, first + cast(p.dtype(), result)), {}}), copy.body});
+    return make(std::move(copy), strips.span());
+  }
+
+  const Target& target_;
+  std::unordered_set<NodeRef> private_;
+};
+
+}  // namespace
+
+PassResult jam_reductions(const Ref<PrimFunc>& func, PassContext& context) {
+  if (!any_node(func->body, [](const Ref<For>& loop) { return loop->kind == ForKind::kVectorized; })) return func;
+  return with_body(func, JamOfReductions(*func, context).run(func->body));
+}
+
+}  // namespace tilewright::lower
