@@ -392,9 +392,18 @@ class SkippedInitFinder {
     for (const Expr& term : nest_.terms) analyzer.assume(known(term, block));
   }
 
+  /// Whether a condition excludes all iterations, as k < 0 does where a loop over range(0) was split: then there is
+  /// neither an init nor a sum.
+  bool never_runs(const Block& block) {
+    arith::Analyzer analyzer;
+    for (const Loop& loop : nest_.loops) analyzer.bind(loop.var, known(loop.min, block), known(loop.extent, block));
+    return any_of(nest_.terms, [&](const Expr& term) { return analyzer.can_prove(logical_not(known(term, block))); });
+  }
+
   /// Applies the theorem at the top of this file. Returns why its assumptions are not proved; nothing if they are.
   std::optional<SkippedInit> why_unproved(const Sum& sum) {
     const Block& block = *sum.realize->block;
+    if (never_runs(block)) return {};
     arith::Analyzer analyzer;
     VarMap first;
     assume_step(sum, analyzer);

@@ -545,3 +545,28 @@ def test_factors_of_an_extent_may_both_be_negative(head: str, sizes: str, extent
     with pytest.raises(tw.Error) as caught:
         tw.compile(program)
     assert caught.value.code == CODE
+
+
+def test_a_condition_that_excludes_all_steps():
+    """What was a loop over range(0), and is split now, has neither an init nor a sum."""
+    sch = tw.Schedule(
+        from_source("""@T.prim_func
+def main(b: T.handle):
+    n = T.int32()
+    B = T.match_buffer(b, (n, n))
+    for i, j in T.grid(n, n):
+        for k in range(0):
+            with T.block("B"):
+                v, w = T.axis.remap("SS", [i, j])
+                r = T.axis.reduce(2, k)
+                with T.init():
+                    B[v, w] = T.float32(1)
+                B[v, w] = B[v, w] + T.float32(2)
+""")
+    )
+    sch.split(sch.get_loops("B")[2], [4, 8])
+    ir.verify(sch.mod)
+    for target in ("interpreter", "native"):
+        result = np.full((3, 3), 7, "float32")
+        tw.compile(sch, target=target)(result)
+        np.testing.assert_array_equal(result, np.full((3, 3), 7, "float32"))
