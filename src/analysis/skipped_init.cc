@@ -291,7 +291,7 @@ class SkippedInitFinder {
     if (sum.steps.empty()) return;
     std::optional<SkippedInit> obstacle = why_changed(sum);
     if (!obstacle) obstacle = why_not_first(sum);
-    if (obstacle && !never_runs()) found = std::move(obstacle);
+    if (obstacle && !never_runs(block)) found = std::move(obstacle);
   }
 
   /// Tries all proofs.
@@ -323,9 +323,13 @@ class SkippedInitFinder {
     return std::nullopt;
   }
 
-  bool never_runs() const {
+  /// Whether the block is proved never to run: a loop is empty, or a condition excludes all iterations. Splitting a
+  /// loop over range(0) gives such a condition, k < 0.
+  bool never_runs(const Block& block) {
     arith::Analyzer analyzer;
-    return any_of(nest_.loops, [&](const Loop& loop) { return analyzer.can_prove(le(loop.extent, 0)); });
+    if (any_of(nest_.loops, [&](const Loop& loop) { return analyzer.can_prove(le(loop.extent, 0)); })) return true;
+    for (const Loop& loop : nest_.loops) analyzer.bind(loop.var, known(loop.min, block), known(loop.extent, block));
+    return any_of(nest_.terms, [&](const Expr& term) { return analyzer.can_prove(logical_not(known(term, block))); });
   }
 
   Sum reduction(const BlockRealize& realize) const {
@@ -392,18 +396,9 @@ class SkippedInitFinder {
     for (const Expr& term : nest_.terms) analyzer.assume(known(term, block));
   }
 
-  /// Whether a condition excludes all iterations, as k < 0 does where a loop over range(0) was split: then there is
-  /// neither an init nor a sum.
-  bool never_runs(const Block& block) {
-    arith::Analyzer analyzer;
-    for (const Loop& loop : nest_.loops) analyzer.bind(loop.var, known(loop.min, block), known(loop.extent, block));
-    return any_of(nest_.terms, [&](const Expr& term) { return analyzer.can_prove(logical_not(known(term, block))); });
-  }
-
   /// Applies the theorem at the top of this file. Returns why its assumptions are not proved; nothing if they are.
   std::optional<SkippedInit> why_unproved(const Sum& sum) {
     const Block& block = *sum.realize->block;
-    if (never_runs(block)) return {};
     arith::Analyzer analyzer;
     VarMap first;
     assume_step(sum, analyzer);

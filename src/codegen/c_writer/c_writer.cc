@@ -532,7 +532,7 @@ class KernelWriter {
         break;
     }
     if (of.is_bool()) return intrinsic == Intrinsic::k_popcount ? args[0] : unsupported();
-    const std::string found = codegen::integer_call(dialect_, intrinsic, of.bits, fmt::format("({}){}", u, args[0]));
+    const std::string found = call_on_integer(dialect_, intrinsic, of.bits, fmt::format("({}){}", u, args[0]));
     return found.empty() ? unsupported() : fmt::format("(({}){})", type(result), found);
   }
 

@@ -75,7 +75,7 @@ class Dialect {
   virtual std::string nan(DataType type) const = 0;
   /// The bits of `value` as another type of the same size.
   virtual std::string reinterpret(DataType from, DataType to, const std::string& value) const = 0;
-  /// The dialect's column for an integer of so many bits.
+  /// Returns the spelling of this dialect for an integer of `bits` bits.
   virtual std::string_view integer_function(const IntegerSpelling& spelling, int bits) const = 0;
   /// Function bodies that convert the float16 `bits` to float, and the float `x` to bits, rounding to nearest even.
   virtual std::string load_half() const = 0;

@@ -192,7 +192,7 @@ std::string Functions::round_to_odd(DataType from) {
                                  "  return {6};\n}}\n",
                                  name, t, magnitude,
                                  from.is_int() ? fmt::format("x < 0 ? 0 - ({0})x : ({0})x", magnitude) : "x",
-                                 from.bits - 24, integer_call(dialect_, Intrinsic::k_clz, from.bits, "magnitude"),
+                                 from.bits - 24, call_on_integer(dialect_, Intrinsic::k_clz, from.bits, "magnitude"),
                                  from.is_int() ? "x < 0 ? -y : y" : "y"));
   }
   return add("tw_round_to_odd",
@@ -264,7 +264,7 @@ std::string_view c_math(Intrinsic intrinsic) {
   }
 }
 
-const IntegerSpelling* integer_spelling(Intrinsic intrinsic) {
+static const IntegerSpelling* integer_spelling(Intrinsic intrinsic) {
   switch (intrinsic) {
 #define SAME(name)
 #define NAMED(name, function)
@@ -279,7 +279,7 @@ const IntegerSpelling* integer_spelling(Intrinsic intrinsic) {
   }
 }
 
-std::string integer_call(const Dialect& dialect, Intrinsic intrinsic, int bits, const std::string& value) {
+std::string call_on_integer(const Dialect& dialect, Intrinsic intrinsic, int bits, const std::string& value) {
   const IntegerSpelling* spelling = integer_spelling(intrinsic);
   if (!spelling) return "";
   return fmt::format(fmt::runtime(dialect.integer_function(*spelling, bits)), fmt::arg("x", value),

@@ -14,9 +14,9 @@ inline bool is_narrow(DataType type) { return type.is_float() && type.bits < 32;
 /// The function of C on floats, by c_writer/intrinsics.def; empty where there is none.
 std::string_view c_math(Intrinsic intrinsic);
 
-/// The call of a function of one integer of `bits` bits, whose unsigned value is `value`, by c_writer/intrinsics.def;
-/// empty where there is none.
-std::string integer_call(const Dialect& dialect, Intrinsic intrinsic, int bits, const std::string& value);
+/// Returns the call of a function of one integer of `bits` bits, by c_writer/intrinsics.def. `value` is the text of the
+/// argument, of an unsigned type. Returns an empty text if the table has no such row.
+std::string call_on_integer(const Dialect& dialect, Intrinsic intrinsic, int bits, const std::string& value);
 
 class Functions {
  public:
