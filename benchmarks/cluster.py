@@ -308,7 +308,7 @@ def main() -> None:
     parser.add_argument("--separate", action="store_true", help="one worker measures, and another one builds")
     parser.add_argument("--batch", type=int, help="candidates that are sampled at a time in comparisons")
     parser.add_argument("--call", type=float, default=3.0, help="milliseconds of a call of its kernels")
-    parser.add_argument("--size", type=int, help="of the product, in place of --call, which depends on other load")
+    parser.add_argument("--size", type=int, help="rows and columns of the matrices; overrides --call")
     options = parser.parse_args()
     match options.part:
         case ["scheduler"]:

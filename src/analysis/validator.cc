@@ -54,7 +54,7 @@ Stmt check_neighbors(const BufferDomain& domain, const Expr& begin, const Expr& 
   return loop(step, max(end - begin - 1, zero(end.dtype())), body);
 }
 
-/// Offsets of segments of limited length.
+/// Checks that no segment is longer than declared.
 Stmt check_longest(const BufferDomain& domain) {
   const Expr count = wide(domain.buffer->shape[0]);
   const Ref<Var> step = var("i", count.dtype());
@@ -101,7 +101,7 @@ Stmt check_order(const BufferDomain& domain) {
     const Expr begin = Expr(segment) * length;
     Stmt body = check_neighbors(domain, begin, min(begin + length, wide(count)),
                                 " in its segment of length " + brief(domain.segment_length));
-    // Of segments without elements there is none: a division by their length would fail.
+    // There are no segments if their length is 0, and no division by it.
     return loop(segment, ceildiv(wide(count), max(length, Expr(i64(1)))), body);
   }
   const Ref<Var> segment = var("s", segments->shape[0].dtype());

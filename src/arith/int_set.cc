@@ -196,7 +196,8 @@ class Evaluator {
     if (wrap_int(type, factor) != factor) return IntSet::everything();
     Expr by = int_imm(type, factor);
     if (set.is_point()) return IntSet::point(simple(set.min * by));
-    // The ends of a loop over data may be any number; the program computes what its iterations need alone.
+    // An end that depends on data may be arbitrary, so its product may overflow, although the program never computes
+    // it.
     auto times = [&](const Expr& end) {
       if (!end.defined()) return Expr();
       const Expr product = end * by;

@@ -128,7 +128,7 @@ void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
     if (domain.segment_length.defined()) {
       const Expr count = tilewright::cast(DataType::int_(64), buffer->shape[0]);
       const Expr length = tilewright::cast(DataType::int_(64), domain.segment_length);
-      // Of segments without elements there is none: a division by their length would fail.
+      // There are no segments if their length is 0, and no division by it.
       return each_position(constant(0), expr(ceildiv(count, max(length, Expr(i64(1))))), [&](int segment) {
         Ref<Var> index = var("s", DataType::int_(64));
         with_definition(index, segment, [&] {

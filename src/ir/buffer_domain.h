@@ -24,8 +24,8 @@
 namespace tilewright {
 
 /// The key of the annotation: a List with one List for each declaration, which holds the whole buffer as a
-/// BufferRegion, the ends of the domain, the order, and perhaps the segments: a BufferRegion, or the length of each. Of
-/// offsets, a List with the length that no segment exceeds stands there instead.
+/// BufferRegion, the ends of the domain, the order, and perhaps the segments: a BufferRegion, or the length of each.
+/// For offsets, a List with the maximum length of a segment takes that place.
 inline constexpr std::string_view kBufferDomains = "buffer_domains";
 
 /// kDistinct: no value occurs twice; the order is arbitrary. kOffsets: nondecreasing, from the least value of the

@@ -53,7 +53,7 @@ H substitute_in(const H& root, const VarMap& map) {
   return rewrite(root, [&](const Ref<Var>& v, Rewriter&) -> Expr { return find_value_or(map, v, v); });
 }
 
-/// A size as the operators of scripts make it.
+/// Returns the size with constants folded, as the operators of scripts fold them.
 Expr folded_size(const Expr& size) {
   if (const Cast* cast = size.as<Cast>()) {
     const Expr value = folded_size(cast->value);
@@ -66,8 +66,8 @@ Expr folded_size(const Expr& size) {
   return made.kind() == size.kind() && *of.a == *operands.a && *of.b == *operands.b ? size : made;
 }
 
-/// The text of a function over axes has their lengths, from which further sizes follow: how many positions an axis has,
-/// and the shapes of arrays over it. All of them are folded, so that the text is that of the same function.
+/// Folds the sizes of axes and buffers. A script prints the lengths of axes only; the parser derives and folds the
+/// number of positions and the shapes of arrays. Without folding here, the script would parse to a different function.
 Ref<PrimFunc> with_folded_sizes(const Ref<PrimFunc>& func) {
   auto fold = [](Expr& size) {
     if (!size.defined()) return false;

@@ -267,8 +267,8 @@ Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, c
 
 namespace {
 
-/// Why the copy would read elements that the block around, which is their scope, does not declare to read: what is
-/// known of conditions may not bound the region. Elements that nothing has written could be among them.
+/// Returns why the copy would read elements that the enclosing block does not declare to read, such as elements that
+/// nothing has written. That happens where the predicate of a block does not bound the region that it reads.
 std::optional<analysis::Obstacle> why_beyond_scope(const AtLoop& at, const Ref<Buffer>& buffer,
                                                    const arith::Region& region) {
   const Tree& tree = *at.loop.tree;
@@ -346,9 +346,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   if (reads) {
     condition =
         written_condition(tree, at.loop.at, choice.blocks.front(), buffer, choice.blocks, arith::box_of(copy.region));
-  }
-  if (!condition.defined()) return refuse_unwritten(at.block, buffer, codes.values);
-  if (reads) {
+    if (!condition.defined()) return refuse_unwritten(at.block, buffer, codes.values);
     if (auto obstacle = why_beyond_scope(at, buffer, copy.region))
       return refuse(codes.values, *obstacle, "copy at another loop, or before the loops are changed");
   }

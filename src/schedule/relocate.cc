@@ -322,7 +322,7 @@ bool same_masked_instances(const Tree& before, int old_at, const Tree& after, in
   return arith::proves_subset(was->box, is->box, analyzer) && arith::proves_subset(is->box, was->box, analyzer);
 }
 
-/// Whether the block runs for the same exact box of axis values at both locations.
+/// Whether the axis values for which the block runs are known exactly, and are the same, before and after the move.
 bool same_instances(const Tree& before, int old_at, const Tree& after, int new_at) {
   auto was = instances_now(before, old_at), is = instances_now(after, new_at);
   if (!was || !is) return false;

@@ -49,7 +49,7 @@ Result<Instruction> with_sizes_by_name(const State& state, Instruction instructi
   VarMap renamed;
   std::optional<Diagnostic> missing;
   const auto look = [&](const Ref<Var>& v) {
-    if (v.dtype().is_handle()) return;  // of a buffer that a padding value loads, which transform_layout() checks
+    if (v.dtype().is_handle()) return;  // data of a buffer that a padding value loads; checked by transform_layout()
     if (renamed.contains(v) || is_contained(sizes, v)) return;
     auto same = find_if(
         sizes, [&](const Ref<Var>& size) { return size->name_hint == v->name_hint && size.dtype() == v.dtype(); });

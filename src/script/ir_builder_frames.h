@@ -1,4 +1,5 @@
-// The frames of IRBuilder that several files access. Other frames are private to the files that create them.
+// Declares the frames of IRBuilder that are used by more than one source file. The other frames are local to the source
+// files that create them.
 #pragma once
 
 #include "ir/buffer_domain.h"

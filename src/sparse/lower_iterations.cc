@@ -570,7 +570,7 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
     if (fused.contains(domain.buffer)) domain.order = ValueOrder::kOffsets;
     if (!is_published_) continue;
     domain.longest = {};
-    // Rows of one length are padded in published formats, by coordinates that repeat.
+    // Published formats pad rows to one length with repeated coordinates.
     const bool is_padded = any_of(
         func->axes, [&](const Ref<Axis>& axis) { return !axis->is_variable() && axis->indices == domain.buffer; });
     if (is_padded) domain = {domain.buffer, domain.min, domain.end};

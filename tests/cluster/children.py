@@ -1,5 +1,5 @@
-"""Python processes that have all modules when they start. Importing them takes a second of processor time; here, only
-the fork server of multiprocessing does it, and forks the others."""
+"""Python processes that start with all modules imported. Importing them takes a second of processor time, so the fork
+server of multiprocessing does it once, and forks the processes of tests."""
 
 from __future__ import annotations
 

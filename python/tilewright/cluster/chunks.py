@@ -43,8 +43,8 @@ class ChunkSizes:
 
 
 def next_chunk(queue: deque[Job], size: int, idle: int) -> list[Job]:
-    """Take candidates for a task from a queue. All are of one batch, because the session samples the next batch when
-    all candidates of a batch are measured.
+    """Remove the candidates of the next task from a queue. They belong to the same batch, because the session samples
+    the next batch as soon as all candidates of a batch are measured.
 
     Args:
         queue: candidates that wait.

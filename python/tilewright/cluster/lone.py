@@ -80,7 +80,7 @@ class LoneTask:
         raise self._error
 
     def _look(self) -> None:
-        """Check the state of the future, the worker and the time limit."""
+        """Check whether the task has ended, its worker is alive, and its time limit has passed."""
         if self._error is not None:
             return
         if self._cluster.is_connected or self._cluster.reconnect():

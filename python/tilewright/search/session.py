@@ -82,8 +82,8 @@ def space_hash(space: Space, traces: Sequence[Trace | str], strategy: _core.Sear
 
 
 def default_batch(measuring: int) -> int:
-    """Return how many candidates a search samples at a time that measures so many at a time on a cluster: two for each,
-    and not fewer than without a cluster (decision 0098)."""
+    """Return the default batch: two candidates for each kernel that the cluster measures at a time, and at least as
+    many as without a cluster (decision 0098)."""
     return max(_core.DEFAULT_BATCH, 2 * measuring)
 
 
@@ -161,8 +161,9 @@ def tune(
         target: "native", or a target that this machine can run, such as "llvm -mcpu=skylake-avx512" or "opencl".
         cluster: the address of a Dask scheduler, "tcp://host:8786", or a ``distributed.Client``: builds and
             measurements run on its workers, see docs/cluster.md. "native" has to be one target on all of them.
-        batch: candidates that are sampled at a time; by default what the search had that is continued, else 8, and with
-            more than four measuring workers of `cluster` twice their number. Another batch gives other candidates.
+        batch: number of candidates that are sampled at a time. A search that is continued keeps its batch; the default
+            for others is 8, or twice the number of measuring workers of `cluster` if that is more. Another batch gives
+            other candidates.
         strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "replay-trace",
             "evolutionary", or a :class:`tilewright.meta_schedule.SearchStrategy`.
         cost_model: model that learns from measurements, also those of earlier searches, and ranks drafts: a
@@ -472,7 +473,7 @@ class _Search:
         return hashlib.blake2b(f"{identity} {self.batch}".encode(), digest_size=16).hexdigest()
 
     def _measuring_workers(self) -> int:
-        """Return how many kernels the workers that are there measure at a time; 0 without a cluster."""
+        """Return how many kernels the workers of the cluster can measure at a time; 0 without a cluster."""
         there = () if self.cluster is None else self.cluster.workers(now=True).values()
         return sum(worker.measure for worker in there if worker.target == target_key(self.target))
 

@@ -315,7 +315,7 @@ def _left(
 def _holds(
     condition: Callable[[Nonzeros], Any], facts: Any, nonzeros: AllNonzeros, always: dict[int, bool]
 ) -> Any | None:
-    """Return for which lengths a condition holds; None if it depends on single nonzeros."""
+    """Return the row lengths for which a condition holds; None if the condition depends on more than the length."""
     if always.get(id(condition)):
         return True
     try:

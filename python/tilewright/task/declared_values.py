@@ -144,8 +144,8 @@ def _root_annotation(func: Any, key: str) -> Sequence[Any]:
 
 
 def with_fewer_declarations(func: Any) -> Any:
-    """Return a lowered function as versions made it that declared no order within segments of one length, and one
-    domain for each buffer."""
+    """Return a lowered function with the declarations of earlier versions: one domain for each buffer, and no order
+    within segments of one length."""
     fewer: dict[Any, list[Any]] = {}
     for region, low, end, *order in _root_annotation(func, DOMAINS):
         if len(order) > 1 and not isinstance(order[1], _core.BufferRegion):

@@ -1,9 +1,9 @@
 // Decides whether different threads of a GPU block (a team) may access the same byte, so that two accesses need a
 // barrier between them. place_barriers.cc asks this for pairs of accesses.
 //
-// The decision is by enumeration. The varying parts of both offsets, which depend on threads and inner loops, are
-// evaluated for every thread and iteration, and the threads that access each byte are compared. The uniform parts,
-// which depend on loops around both accesses and on sizes, must cancel. Undecided pairs count as conflicts.
+// The algorithm enumerates all threads and iterations of inner loops. It evaluates the parts of both offsets that
+// depend on them, and compares which threads access each byte. The other parts of the offsets, which depend on loops
+// around both accesses and on sizes, must cancel. Undecided pairs count as conflicts.
 //
 //   for i in range(4):
 //     if tx * 4 + i < 1: R[ty] = S[0]       all threads of a row have the offset of R[ty], but only tx = 0 stores

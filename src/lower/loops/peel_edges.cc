@@ -6,11 +6,11 @@
 //     B[j] = A[T.max(j - 1, 0)] + A[j]                      for j in range(63):
 //                                                             B[j + 1] = A[j] + A[j + 1]
 //
-// Stencils with clamped, zero (if_then_else) or periodic ((j + 1) % 64) boundaries thus have plain main loops. Stored
-// values and their order do not change. A parallel loop is not split; its body branches. Unrolled and short loops are
-// not peeled, nor loops over registers, which would need vectors of many widths, nor large bodies, since each copy
-// costs build time. The annotation "pragma_loop_partition_hint" of a loop overrides these criteria: 0 disables peeling,
-// 1 forces it.
+// So the main loops of stencils have no boundary conditions, whether the boundary is clamped, zero (if_then_else) or
+// periodic ((j + 1) % 64). Stored values and their order do not change. A parallel loop is not split; its body
+// branches. Unrolled and short loops are not peeled, nor loops over registers, which would need vectors of many widths,
+// nor large bodies, since each copy costs build time. The annotation "pragma_loop_partition_hint" of a loop overrides
+// these criteria: 0 disables peeling, 1 forces it.
 //
 // Needs      flat buffers
 // Ensures    conditions in values, and clamps of indices, that always hold in the main loop are removed there

@@ -41,10 +41,10 @@
 namespace tilewright::lower {
 namespace {
 
-/// Numbers of results that are reduced together.
+/// How many results are reduced together.
 constexpr int64_t kJammed = 8, kHalfJammed = kJammed / 2;
-/// Longer reductions hide the sum of their lanes, and their results would be read from as many places of memory at
-/// once.
+/// Maximum length of a reduction that is jammed. In longer ones, the horizontal sum takes a small part of the time, and
+/// jamming would read from too many streams of memory at once.
 constexpr int64_t kMostVectors = 32;
 
 /// A loop over contiguous results, each of which is reduced by a vectorized loop.
@@ -57,8 +57,8 @@ struct Results {
   int64_t lanes = 0;
 };
 
-/// Reduces the lanes of vectors, at least as many lanes as vectors, both powers of two: returns one vector with a lane
-/// for each. The steps are appended to `bound`.
+/// Reduces the lanes of each vector, and returns a vector with one lane per input vector. There are at least as many
+/// lanes as vectors; both are powers of two. The steps are appended to `bound`.
 Expr join_vectors(std::vector<Expr> vectors, const ReductionStep& step, Bindings& bound) {
   auto name = [&](const Expr& value) {
     bound.emplace_back(var("lanes", value.dtype()), value);
@@ -66,7 +66,7 @@ Expr join_vectors(std::vector<Expr> vectors, const ReductionStep& step, Bindings
   };
   for (Expr& vector : vectors) vector = name(vector);
   int lanes = vectors[0].dtype().lanes, segment = lanes;
-  // Segments hold the partial results of one result. The lower half of each becomes that of the first vector's result.
+  // A segment has the partial results of one result; a pair of vectors gives the lower and the upper half of each.
   for (; vectors.size() > 1; segment /= 2) {
     std::vector<Expr> kept, swapped;
     for (int i = 0; i < lanes; ++i) {
@@ -140,7 +140,7 @@ class JamOfReductions : private LoopContext {
     });
   }
 
-  /// Whether the reduction is one of a few whole vectors of numbers, whose lanes can be shuffled.
+  /// Whether the reduction has the length of a few vectors, and its element type has shuffles.
   bool are_vectors(const For& reduction, const DataType& type, const ReductionStep& step, int64_t lanes) const {
     const auto steps = const_int(reduction.extent);
     if (!steps || *steps < lanes || *steps > kMostVectors * lanes || lanes < 2) return false;
@@ -153,7 +153,8 @@ class JamOfReductions : private LoopContext {
            (!step.is_sum() || group_of(step.operand(), target_) == 1);
   }
 
-  /// Whether consecutive iterations have consecutive results, at an index that may read offsets.
+  /// Whether consecutive iterations store to consecutive elements. The index may load offsets that do not depend on the
+  /// loop, such as indptr[i] + p.
   bool are_contiguous(const For& loop, const For& reduction, const Expr& index) {
     const Ref<Var>& p = loop.loop_var;
     bool is_steady = index.dtype().is_scalar() && !uses_var(index, reduction.loop_var);
@@ -165,7 +166,8 @@ class JamOfReductions : private LoopContext {
     return is_const_int(analyzer_.simplify(substitute(moved, {{p, p + 1}}) - moved), 1);
   }
 
-  /// The value that the statement, before the reduction, stores to all results; null if it is no such store.
+  /// Returns the initial value of the reductions if the statement, which precedes the reduction, stores it. Null if
+  /// not.
   static Expr start_of(const Stmt& s, const BufferStore& result, const Ref<Var>& p) {
     const BufferStore* init = s.as<BufferStore>();
     const bool is_start = init && init->buffer == result.buffer && same_exprs(init->indices, result.indices) &&
@@ -173,15 +175,15 @@ class JamOfReductions : private LoopContext {
     return is_start ? init->value : Expr();
   }
 
-  /// Whether nothing in an iteration but the step stores, or reads a result.
+  /// Whether the reduction step is the only store of an iteration, and nothing else reads its result.
   bool are_independent(const Stmt& body, const BufferStore& step) const {
     int64_t stores = 0;
     visit(body, [&](const Ref<BufferStore>&) { ++stores; });
     return stores == 1 && is_alone(body, step, private_);
   }
 
-  /// The loop, with several iterations at a time where there are as many left. The others branch: a loop of less than
-  /// kHalfJammed iterations would cost a short row more than its reductions.
+  /// Returns the loop by kJammed iterations at a time, then kHalfJammed, then single ones. The single ones are nested
+  /// branches: a loop of so few iterations would cost more than the reductions of a short row.
   static Stmt jammed(const Results& results) {
     const Ref<For>& loop = results.loop;
     const DataType type = loop->loop_var.dtype();
@@ -203,13 +205,14 @@ class JamOfReductions : private LoopContext {
                 make<IfThenElse>({ge(floormod(count, kJammed), kHalfJammed), half, {}}), rest});
   }
 
-  /// Partial results of each of so many results: as many vectors in all as kJammed results have, if none is masked.
+  /// Returns the number of partial results per result if `together` results are jammed. Fewer results get more of them,
+  /// so that there are kJammed vectors in any case, unless that would require masks.
   static int64_t width_of(const Results& results, int64_t together) {
     const int64_t width = results.lanes * kJammed / together;
     return *const_int(results.reduction->extent) % width == 0 ? width : results.lanes;
   }
 
-  /// Iterations from `first` on, as many as `together`.
+  /// Returns a statement that executes `together` iterations, from `first` on, jammed.
   static Stmt iterations(const Results& results, const Expr& first, int64_t together) {
     const DataType type = results.loop->loop_var.dtype();
     const int lanes = static_cast<int>(width_of(results, together));
@@ -241,7 +244,8 @@ class JamOfReductions : private LoopContext {
         {sums->data, sums->dtype, sums->shape, bool_imm(true), make<DeclBuffer>({sums, seq(all)}), {}});
   }
 
-  /// The vectorized reductions of these iterations, in `sums`: a strip of each after another.
+  /// Returns the loop over strips of the reduction, which adds a strip of each iteration to its partial results in
+  /// `sums`.
   static Stmt accumulation(const Results& results, const Expr& first, int64_t together, const Ref<Buffer>& sums) {
     const Ref<Var>& p = results.loop->loop_var;
     const Ref<For>& reduction = results.reduction;
@@ -257,8 +261,8 @@ class JamOfReductions : private LoopContext {
     return with_others(results, first, together, all.cast<For>());
   }
 
-  /// The loop over strips, with the prefetches of one iteration in every few strips: a core has fewer misses in flight
-  /// than several results have lines.
+  /// Returns the loop over strips with the prefetches of the iterations distributed over it. Issued all at once, they
+  /// would exceed the number of outstanding cache misses that a core supports.
   static Stmt with_others(const Results& results, const Expr& first, int64_t together, const Ref<For>& strips) {
     if (results.others.empty()) return strips;
     const Ref<Var>& p = results.loop->loop_var;

@@ -72,8 +72,9 @@ def assume_buffer_domain(
             ``"distinct"`` if none occurs twice, in any order; ``"offsets"`` if they do not descend, from the least
             value of the domain to the greatest.
         segments: a buffer; the order holds from position ``segments[s]`` to before ``segments[s + 1]`` only. Or the
-            length of each segment, as of rows with equally many elements.
-        longest: for offsets, ``"nondecreasing"`` or ``"offsets"``: no segment has more elements.
+            length of each segment, if all have the same length.
+        longest: maximum number of elements of a segment, if the values are offsets of segments, in the order
+            ``"nondecreasing"`` or ``"offsets"``.
     """
     if isinstance(domain, str) or not isinstance(domain, Sequence) or len(domain) != 2:
         raise fail(
