@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -212,7 +213,10 @@ static int64_t environment_number(const char* name, int64_t fallback, int64_t lo
   if (!text || !*text) return fallback;
   char* end;
   long long value = strtoll(text, &end, 10);
-  return *end == '\0' && value >= low && value <= high ? value : fallback;
+  if (*end == '\0' && value >= low && value <= high) return value;
+  fprintf(stderr, "tilewright: %s=%.40s is ignored: it is not a number from %lld to %lld\n", name, text,
+          (long long)low, (long long)high);
+  return fallback;
 }
 
 static int default_threads(void) {

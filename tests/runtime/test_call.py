@@ -437,12 +437,14 @@ def test_survives_fork(kernels):
 
 def test_a_thread_count_in_the_environment(library_path):
     program = f"import tilewright as tw; tw.load({str(library_path)!r}); print(tw.get_num_threads())"
-    for value, expected in (("3", "3"), ("nonsense", None), ("0", None)):
+    for value, expected in (("3", "3"), ("", None), ("nonsense", None), ("0", None), ("4 ", None), ("9" * 30, None)):
         environment = {**os.environ, "TILEWRIGHT_NUM_THREADS": value}
         run = subprocess.run(
             [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
         )
         assert run.stdout.strip() == (expected or str(tw.get_num_threads()))
+        ignored = f"tilewright: TILEWRIGHT_NUM_THREADS={value} is ignored: it is not a number from 1 to 4096\n"
+        assert run.stderr == (ignored if value and not expected else "")
 
 
 def test_arguments_are_given_back(kernels):
