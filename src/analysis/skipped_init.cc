@@ -288,7 +288,8 @@ class SkippedInitFinder {
     const Block& block = *realize.block;
     if (!block.init.defined() || is_nop(block.init)) return;
     Sum sum = reduction(realize);
-    if (sum.steps.empty()) return;
+    auto has_one_step = [](const Axis& axis) { return is_const_int(axis.extent, 1); };
+    if (all_of(sum.steps, has_one_step)) return;  // then each run of the block begins with its init
     std::optional<SkippedInit> obstacle = why_changed(sum);
     if (!obstacle) obstacle = why_not_first(sum);
     if (obstacle && !never_runs(block)) found = std::move(obstacle);

@@ -325,7 +325,8 @@ void Compiler::init(const Block& block) {
 void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
   const Block& block = *realize.block;
   Ref<Block> outer = std::exchange(block_, realize.block);
-  int lanes = std::exchange(lanes_, kNone);
+  // Lanes of a lowered program execute the statements of a block in lockstep, too, unless each has a block's memory.
+  int lanes = block.alloc_buffers.empty() ? lanes_ : std::exchange(lanes_, kNone);
   size_t skip = 0;
   bool guarded = !is_true(realize.predicate);
   if (guarded) skip = emit(Op::kJumpIfZero, expr(realize.predicate));

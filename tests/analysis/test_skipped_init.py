@@ -570,3 +570,32 @@ def main(b: T.handle):
         result = np.full((3, 3), 7, "float32")
         tw.compile(sch, target=target)(result)
         np.testing.assert_array_equal(result, np.full((3, 3), 7, "float32"))
+
+
+def test_a_reduction_of_one_step_begins_in_each_run():
+    """Its condition may read what the loops around it change: whatever runs, runs the init."""
+    sch = tw.Schedule(
+        from_source("""@T.prim_func
+def main(A: T.Buffer((2, 2), "int32"), C: T.Buffer((2,), "int32")):
+    B = T.alloc_buffer((2, 2), "int32")
+    for i, j in T.grid(2, 2):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[v, w] = A[v, w]
+    for i, r, j in T.grid(2, 1, 2):
+        with T.block("C"):
+            v = T.axis.spatial(2, i)
+            k = T.axis.reduce(1, r)
+            T.where(B[i, j] > 0)
+            with T.init():
+                C[v] = 5
+            C[v] = C[v] + B[v, 0]
+""")
+    )
+    sch.compute_at("B", sch.get_loops("C")[2])
+    ir.verify(sch.mod)
+    a = np.array([[0, 3], [-4, 0]], "int32")
+    for target in ("interpreter", "native"):
+        result = np.full(2, 7, "int32")
+        tw.compile(sch, target=target)(a, result)
+        np.testing.assert_array_equal(result, [5, 7])

@@ -739,3 +739,39 @@ def test_a_copy_at_the_start_of_a_block_does_not_ask_what_the_block_writes():
     out = np.zeros(5, "int64")
     tw.compile(sch, "interpreter")(np.arange(10, 17, dtype="int64"), out)
     assert out.tolist() == [15] * 5
+
+
+@pytest.mark.parametrize("kind", ["bind", "vectorize"])
+def test_p6_a_spread_reduction_keeps_single_steps(kind):
+    """In either order: a block below a loop whose threads or lanes combine their parts takes several steps."""
+
+    @T.prim_func
+    def largest(A: T.Buffer((2, 4)), B: T.Buffer((4,))):
+        for k, i in T.grid(2, 4):
+            with T.block("B"):
+                vk, vi = T.axis.remap("RS", [k, i])
+                with T.init():
+                    B[vi] = T.min_value("float32")
+                B[vi] = T.max(B[vi], A[vk, vi])
+
+    def spread(sch, block):
+        loop = sch.get_loops(block)[0]
+        if kind == "bind":
+            sch.bind(loop, "threadIdx.y")
+        else:
+            sch.vectorize(loop)
+
+    for inner_init in (False, True):
+
+        def before(sch, inner_init=inner_init):
+            sch.decompose_reduction("B", sch.get_loops("B")[0])
+            spread(sch, "B_update")
+            sch.blockize(sch.get_loops("B_update")[1], inner_init=inner_init)
+
+        check_refused(largest, before, "blockize/P6")
+
+    def after(sch):
+        sch.decompose_reduction("B", sch.get_loops("B")[0])
+        spread(sch, sch.blockize(sch.get_loops("B_update")[1]))
+
+    check_refused(largest, after, f"{kind}/P3")

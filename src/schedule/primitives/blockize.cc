@@ -25,6 +25,8 @@
 //              before its first step: the inner loops take the steps of the reduction in order, and each once
 //           P5 blocks that are joined, or keep their init, reduce inside only; those that are joined run on the same
 //              conditions outside
+//           P6 iterations of a loop outside that run concurrently stay independent: each step of a reduction that is
+//              spread over threads or lanes is a single update, not a block
 #include <algorithm>
 
 #include "analysis/block_access_region.h"
@@ -45,6 +47,7 @@
 #include "schedule/inits.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/blockize.h"
+#include "schedule/relocate.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -573,6 +576,11 @@ Status check_kept_init(const Tree& tree, int block, const Division& division, co
   return Ok{};
 }
 
+Status check_execution(const Plan& plan, const Block& made) {
+  const Tree& after = Tree::of(plan.root);
+  return recheck_execution(after, after.block(made.id.value), "blockize/P6");
+}
+
 Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_iters, bool inner_init) {
   TW_TRY(place, state.find(rv));
   const Tree& tree = *place.tree;
@@ -620,6 +628,7 @@ Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_ite
   TreeEdit edit(tree);
   edit.replace(place.at, make<BlockRealize>({outer.values, division.outer_condition(), outer_block}));
   Plan plan = give_loops(place.func, edit.finish(), {});
+  TW_RETURN_IF_ERROR(check_execution(plan, *outer_block));
   plan.outputs.push_back(Handle::block(place.func, *outer_block));
   return plan;
 }
@@ -703,6 +712,7 @@ Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& nam
   edit.replace(nests[0], make<BlockRealize>({outer.values, condition, made}));
   for (size_t i = 1; i < nests.size(); ++i) edit.remove(nests[i]);
   Plan plan = give_loops(blocks[0].func, edit.finish(), {});
+  TW_RETURN_IF_ERROR(check_execution(plan, *made));
   plan.outputs.push_back(Handle::block(blocks[0].func, *made));
   return plan;
 }
