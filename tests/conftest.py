@@ -60,6 +60,12 @@ def _record_codes() -> None:
 _record_codes()
 
 
+@pytest.fixture(scope="module")
+def with_torch(request):
+    """The name `torch` in a module of tests. Each process that collects the tests would take seconds to import it."""
+    request.module.torch = pytest.importorskip("torch")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     """Codes that a test names which this machine cannot run are not missed."""

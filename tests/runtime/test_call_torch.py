@@ -6,7 +6,7 @@ import pytest
 import tilewright as tw
 from tilewright.script import tir as T
 
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("with_torch")
 
 
 def ones(*shape, **options):
@@ -43,7 +43,7 @@ def test_element_types(kernels, dtype):
 
 
 @pytest.mark.parametrize("name", ["A", "C"])
-@pytest.mark.parametrize("make", [lambda t: t.requires_grad_(), torch.nn.Parameter])
+@pytest.mark.parametrize("make", [lambda t: t.requires_grad_(), lambda t: torch.nn.Parameter(t)])
 def test_gradients_are_refused(kernels, name, make):
     arguments = {"A": ones(2, 2), "B": ones(2, 2), "C": torch.zeros(2, 2)}
     arguments[name] = make(arguments[name])

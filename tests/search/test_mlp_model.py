@@ -16,7 +16,7 @@ from tilewright.cost_model import mlp_model
 from tilewright.meta_schedule import cost_model as cm
 from tilewright.testing.workloads import matmul
 
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("with_torch")
 
 
 def candidates(count: int, seed: int) -> list[SimpleNamespace]:

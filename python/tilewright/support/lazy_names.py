@@ -24,7 +24,7 @@ def lazy(package: str, names: Mapping[str, str], modules: Collection[str] | None
         else:
             known = _modules_of(package) if modules is None else modules
             if name not in known:
-                raise AttributeError(f"module {package!r} has no attribute {name!r}{_perhaps(name, [*names, *known])}")
+                raise _UnknownName(package, name, [*names, *known])
             value = importlib.import_module(f"{package}.{name}")
         setattr(sys.modules[package], name, value)
         return value
@@ -36,8 +36,13 @@ def _modules_of(package: str) -> set[str]:
     return {module.name for module in pkgutil.iter_modules(sys.modules[package].__path__)}
 
 
-def _perhaps(name: str, known: Collection[str]) -> str:
-    import difflib
+class _UnknownName(AttributeError):
+    """Suggests the closest name, which takes a millisecond, only when it is printed: hasattr() discards the error."""
 
-    close = difflib.get_close_matches(name, [attribute for attribute in known if "." not in attribute], n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    def __str__(self) -> str:
+        import difflib
+
+        package, name, known = self.args
+        close = difflib.get_close_matches(name, [attribute for attribute in known if "." not in attribute], n=1)
+        perhaps = f"; did you mean {close[0]!r}?" if close else ""
+        return f"module {package!r} has no attribute {name!r}{perhaps}"
