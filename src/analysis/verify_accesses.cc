@@ -171,7 +171,8 @@ class AccessVerifier {
     const Block* block = innermost_block(access.around);
     if (!block || access.form == Access::Form::kView || access.form == Access::Form::kPointer ||
         (access.form == Access::Form::kAddress && !access.is_atomic) ||
-        (block->iter_vars.empty() && block->reads.empty() && block->writes.empty()))
+        (block->iter_vars.empty() && block->reads.empty() && block->writes.empty()) ||
+        is_in_empty_loop(access.around))
       return;
     for (const Surrounding& s : inside_block(access.around)) {
       const DeclBuffer* decl = s.node.as<DeclBuffer>();
@@ -233,6 +234,16 @@ class AccessVerifier {
     if (point) problem_ = at_iteration(access.around, *point) + ",";
     return !point;
   }
+
+  /// Whether a loop or the domain of an axis around the access is empty, so that it never happens.
+  static bool is_in_empty_loop(Surroundings around) {
+    return any_of(around, [](const Surrounding& s) {
+      const For* loop = s.node.as<For>();
+      const IterVar* axis = s.node.as<IterVar>();
+      return loop ? is_const_int(loop->extent, 0) : axis && is_empty(*axis);
+    });
+  }
+  static bool is_empty(const IterVar& axis) { return axis.dom.defined() && is_const_int(axis.dom->extent, 0); }
 
   /// Data say whether the access happens: they may well keep the index, which is data too, inside.
   static bool data_decides(Surroundings around) {
@@ -296,8 +307,7 @@ class AccessVerifier {
     const Block& block = *realize->block;
     if (!block.init.defined() || block.writes.empty() || failure) return;
     // The block never runs. Its indices may have been simplified to 0, so that they no longer mention the axes.
-    auto is_empty = [](const Ref<IterVar>& axis) { return axis->dom.defined() && is_const_int(axis->dom->extent, 0); };
-    if (any_of(block.iter_vars, is_empty)) return;
+    if (any_of(block.iter_vars, [](const Ref<IterVar>& axis) { return is_empty(*axis); })) return;
     for (size_t i : indices_of(block.iter_vars)) {
       const Ref<IterVar>& axis = block.iter_vars[i];
       const int64_t extent = axis->dom.defined() ? const_int(axis->dom->extent).value_or(0) : 0;

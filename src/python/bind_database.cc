@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kCode = "database/exception";
 
-nb::object to_python(const sql::Value& value) {
+nb::object value_to_python(const sql::Value& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) return nb::int_(*number);
   if (const auto* number = std::get_if<double>(&value)) return nb::float_(*number);
   if (const auto* blob = std::get_if<sql::Blob>(&value)) return nb::bytes(blob->bytes.data(), blob->bytes.size());
@@ -49,7 +49,7 @@ class Server final : public sql::Connection {
   Result<std::vector<sql::Row>> run_here(const std::string& text, const sql::Row& values) override {
     return in_python(kCode, [&]() -> Result<std::vector<sql::Row>> {
       nb::list given;
-      for (const sql::Value& value : values) given.append(to_python(value));
+      for (const sql::Value& value : values) given.append(value_to_python(value));
       std::vector<sql::Row> rows;
       for (nb::handle row : driver_.callable(text, given)) {
         sql::Row& columns = rows.emplace_back();

@@ -356,3 +356,23 @@ def test_an_init_writes_what_it_stores_to_where_regions_speak_of_reduction_axes(
     assert tw.compile(func)(np.array([2, 3, 5], "int32")).tolist() == [30] * 4
     check_refused(func, lambda sch: sch.blockize(sch.get_loops("B")[1]), "blockize/P4")
     check_refused(func, lambda sch: sch.decompose_reduction("B", sch.get_loops("B")[1]), "decompose_reduction/P1")
+
+
+def test_accesses_in_empty_loops_need_no_region():
+    """Regions are unions of what happens: rows without columns are read nowhere."""
+    func = script.from_source("""@T.prim_func
+def main(p: T.Buffer((2,), "int32"), B: T.Buffer((6, 0)), C: T.Buffer((6, 0))):
+    for i, j in T.grid(6, 0):
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, j])
+            for k in range(2):
+                with T.block("sum"):
+                    r = T.axis.reduce(2, k)
+                    T.reads(p[0:2], B[p[0], p[1]], C[v, w])
+                    T.writes(C[v, w])
+                    C[v, w] = C[v, w] + B[p[r] + v, w] * B[p[0], p[1]]
+""")
+    ir.verify(func)
+    with pytest.raises(tw.ScriptError, match="not proved to be in bounds") as error:
+        ir.verify(script.from_source(func.script().replace("(6, 0)", "(6, 2)")))
+    assert error.value.code == "verify/reads"

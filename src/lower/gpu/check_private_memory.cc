@@ -38,7 +38,7 @@ struct TeamAxis {
   Ref<For> loop;
 };
 
-struct Access {
+struct PrivateAccess {
   TeamAccess at;                         ///< in elements
   std::vector<const TeamAxis*> covered;  ///< axes of the loops around
 };
@@ -47,7 +47,7 @@ struct Access {
 struct PrivateArray {
   std::vector<NodeRef> around;  ///< variables of the loops around the allocation
   std::vector<const TeamAxis*> covered;
-  std::vector<Access> reads, writes;
+  std::vector<PrivateAccess> reads, writes;
 };
 
 /// An element that a let points to.
@@ -170,7 +170,7 @@ class PrivateMemory {
   }
 
   Status check(const PrivateArray& memory, const Ref<Var>& pointer) {
-    for (const Access& write : memory.writes) {
+    for (const PrivateAccess& write : memory.writes) {
       KernelLoops team;
       for (const TeamAxis* axis : write.covered) {
         if (!is_contained(memory.covered, axis)) team.loops.push_back(axis->loop);
@@ -185,14 +185,14 @@ class PrivateMemory {
         if (is_contained(memory.covered, axis.get())) around.emplace_back(axis->loop->loop_var);
       }
       TeamConflicts conflicts(team, loops, analyzer_);
-      for (const Access& read : memory.reads) {
+      for (const PrivateAccess& read : memory.reads) {
         if (conflicts.meet(read.at, write.at, around) != TeamConflicts::Answer::kNever) return refuse(read, pointer);
       }
     }
     return Ok{};
   }
 
-  static Status refuse(const Access& read, const Ref<Var>& pointer) {
+  static Status refuse(const PrivateAccess& read, const Ref<Var>& pointer) {
     return refuse_at(read.at.node, "lower/private-memory",
                      "each thread has a buffer '" + pointer->name_hint + "' of its own, of scope \"" +
                          scope_of(pointer) +
