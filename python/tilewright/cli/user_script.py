@@ -243,7 +243,7 @@ class _Candidate:
     space: Space
 
     def belongs_to(self, program: str, part: str | None) -> bool:
-        """Whether the space's program is `part`, or if that is None, the program or a function of it."""
+        """Return whether the space's program is `part`, or if that is None, the program or a function of it."""
         return self.part == part if part else (self.part or "").partition("[")[0] == program
 
 
@@ -268,7 +268,7 @@ def _functions_of(name: str, program: Any) -> list[tuple[str, Any]]:
 
 
 def _is_private(program: Any) -> bool:
-    """Whether a program has no kernel: a function without global_symbol, or a module of such functions."""
+    """Return whether a program has no kernel: a function without global_symbol, or a module of such functions."""
     from tilewright import ir
 
     functions = list(program.functions.values()) if isinstance(program, ir.IRModule) else [program]

@@ -41,23 +41,24 @@ class PackSum:
             self.dmatrix.set_weight(self.weights[self.ids])
 
     def predict_with_score(self, pred: Array) -> Array:
-        """The scores of the candidates from those of the rows."""
+        """Return the scores of the candidates: the sums of their rows' predictions."""
         return np.bincount(self.ids, weights=pred, minlength=self.count)
 
     def obj_square_error(self, ys_pred: Array) -> tuple[Array, Array]:
-        """Gradient and second derivative of the losses by the predictions of the rows."""
+        """Return gradient and second derivative of the losses with respect to the rows' predictions."""
         assert self.labels is not None and self.weights is not None
         weights = self.weights[self.ids]
         return (self.predict_with_score(ys_pred)[self.ids] - self.labels[self.ids]) * weights, weights
 
     def rmse(self, ys_pred: Array) -> tuple[str, float]:
-        """The root of the mean square error over the rows."""
+        """Return the root mean square error over the rows."""
         assert self.labels is not None
         error = self.predict_with_score(ys_pred)[self.ids] - self.labels[self.ids]
         return "p-rmse", float(np.sqrt(np.mean(np.square(error))))
 
     def average_peak_score(self, ys_pred: Array, n: int) -> tuple[str, float]:
-        """How good the best of the first 1, 2, ... n candidates in the order of the predictions are, on average.
+        """Return the mean, over k = 1...n, of the best label among the k candidates predicted best, relative to the
+        best label of all.
 
         Labels are compared as shares of the greatest. Of one that is not above 0 there are none: then it counts how
         often it was among the first.
@@ -78,7 +79,7 @@ def early_stop(
     focused_metric: str = "tr-p-rmse",
     report: Callable[[str], None] | None = None,
 ) -> Any:
-    """A callback of XGBoost that ends the training where a metric has not become better for a while.
+    """Return an XGBoost callback that stops training when a metric has not improved for some rounds.
 
     Args:
         early_stopping_rounds: for how many rounds.

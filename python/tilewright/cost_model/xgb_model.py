@@ -48,7 +48,7 @@ class XGBConfig:
     tree_method: str = "auto"
 
     def to_dict(self) -> dict[str, Any]:
-        """As XGBoost takes them."""
+        """Return the parameters as XGBoost takes them."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
@@ -63,11 +63,11 @@ class FeatureGroup:
 
     @property
     def min_cost(self) -> float:
-        """The best so far."""
+        """Return the lowest cost so far."""
         return float(np.min(self.costs))
 
     def append(self, features: list[Array], costs: Array, estimates: Array) -> None:
-        """Adds measurements."""
+        """Add measurements."""
         self.features = self.features + features
         self.costs = np.concatenate([self.costs, costs])
         self.estimates = np.concatenate([self.estimates, estimates])
@@ -129,7 +129,7 @@ class XGBModel(CostModel):
     # ---- what subclasses may say about candidates before anything is learned --------------------------------------
 
     def _estimates(self, context: Any, candidates: Sequence[Any]) -> Array:
-        """Seconds that each candidate is expected to take; NaN where nothing is expected."""
+        """Return the seconds that each candidate is expected to take; NaN if unknown."""
         return np.full(len(candidates), np.nan)
 
     def _labels(self, group: FeatureGroup) -> tuple[Array, Array]:
@@ -138,17 +138,17 @@ class XGBModel(CostModel):
         return throughput, throughput
 
     def _scores(self, predictions: Array, group: FeatureGroup | None, estimates: Array) -> Array:
-        """Scores of candidates from what the trees give for them."""
+        """Return scores from the trees' predictions."""
         return predictions
 
     def _uninformed(self, estimates: Array) -> Array:
-        """Scores without any trees."""
+        """Return scores before there is a trained model."""
         return self._random.uniform(low=0, high=1, size=len(estimates))
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
     def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
-        """Adds measurements, those that failed as very slow ones, and learns from all there are."""
+        """Add measurements and retrain. A failed measurement counts as a very slow one."""
         candidates = candidates_in(candidates)
         costs = costs_in(results, len(candidates))
         if not candidates:
@@ -173,7 +173,7 @@ class XGBModel(CostModel):
         self._train()
 
     def _columns(self) -> int:
-        """Features of a row, of what was learned from; 0 before."""
+        """Return the number of features of a row; 0 before the first measurement."""
         return next((rows.shape[1] for group in self.data.values() for rows in group.features), 0)
 
     def _train(self) -> None:
@@ -208,7 +208,7 @@ class XGBModel(CostModel):
         )
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
-        """Relative throughput; of candidates without features, none."""
+        """Return the predicted relative throughput of each candidate; 0 for candidates without features."""
         candidates = candidates_in(candidates)
         if not candidates:
             return np.zeros(0)
@@ -226,7 +226,7 @@ class XGBModel(CostModel):
     # ---- files ------------------------------------------------------------------------------------------------------
 
     def save(self, path: str) -> None:
-        """Writes the trees and all data: a tar file of model.ubj and data.npz."""
+        """Write the trees and all data: a tar file of model.ubj and data.npz."""
         groups = list(self.data.values())
         features = [x for group in groups for x in group.features]
         data = io.BytesIO()
@@ -249,7 +249,7 @@ class XGBModel(CostModel):
                 archive.addfile(entry, io.BytesIO(content))
 
     def load(self, path: str) -> None:
-        """Reads what :meth:`save` wrote, instead of what the model has learned so far."""
+        """Read a file of :meth:`save`, and replace the present state."""
         try:
             with tarfile.open(path) as archive:
                 files = {entry.name: _content(archive, entry) for entry in archive.getmembers()}
@@ -327,7 +327,8 @@ class ResidualModel(XGBModel):
 
 
 def _expected(group: FeatureGroup | None, estimates: Array) -> Array:
-    """Relative throughput by estimates, scaled as the measurements of the program say."""
+    """Return relative throughput from estimates, rescaled by the median ratio of measured to estimated time of the
+    program."""
     measured = np.zeros(0, bool) if group is None else group.costs < FAILED
     if group is None or not measured.any():  # the best of these counts as the best there is
         return np.asarray(np.min(estimates) / estimates)

@@ -50,7 +50,7 @@ class Device:
 
     @property
     def exist(self) -> bool:
-        """Whether the device exists and can be used."""
+        """Return whether the device exists and can be used."""
         return 0 <= self.device_id < _core.count_devices(self.device_type)
 
     @explained

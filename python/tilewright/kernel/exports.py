@@ -110,8 +110,8 @@ def with_validators(kernels: dict[str, Kernel]) -> dict[str, Kernel]:
 
 
 def _is_validated(kernels: Mapping[str, Kernel], name: str) -> bool:
-    """Whether a kernel has a validator: it takes the same arguments, writes to none, and a library stores no call
-    signature of it."""
+    """Return whether a kernel has a validator: it takes the same arguments, writes to none, and a library stores no
+    call signature of it."""
     check = kernels.get(name + VALIDATE)
     return (
         check is not None

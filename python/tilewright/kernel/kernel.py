@@ -405,7 +405,7 @@ def _call_of(program: _Program, function: Any) -> CallSignature:
 
 
 def _takes_the_same(one: Any, other: Any) -> bool:
-    """Whether two functions have parameters of the same shapes."""
+    """Return whether two functions have parameters of the same shapes."""
     buffers = [[function.buffer_map.get(param) for param in function.params] for function in (one, other)]
     return len(buffers[0]) == len(buffers[1]) and all(
         a is b or (a is not None and b is not None and len(a.shape) == len(b.shape) and _equal_extents(a, b))

@@ -135,7 +135,8 @@ class SessionJournal:
                 self.pending[digest] -= 1
 
     def is_recorded(self, candidate: Any) -> bool:
-        """Whether a candidate was measured before and the database has it; called once, before it is reported."""
+        """Return whether a candidate was measured before and the database has it; called once, before it is
+        reported."""
         digest = self._taken.get(id(candidate))
         if digest is None or not self._recorded[digest]:
             return False

@@ -110,7 +110,7 @@ class _Session:
 
     @property
     def is_late(self) -> bool:
-        """Whether the time of the session is over."""
+        """Return whether the time of the session is over."""
         return time.monotonic() >= self.end
 
 

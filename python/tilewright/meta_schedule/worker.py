@@ -126,7 +126,7 @@ class _Process:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process started it, and is not a copy (fork) of the one that did."""
+        """Return whether this process started it, and is not a copy (fork) of the one that did."""
         return os.getpid() == self._starter
 
     def exchange(self, request: bytes, seconds: float) -> Any:

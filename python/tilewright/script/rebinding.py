@@ -48,7 +48,7 @@ def ended_hint(name: str, value: Any, kind: str) -> str:
 
 
 def check_rebinding(parser: Parser, body: Sequence[ast.stmt]) -> None:
-    """Reports the bindings in `body`, which has been parsed, that end before somebody reads them."""
+    """Report the bindings in `body`, which has been parsed, that end before they are read."""
     for name, value in parser.rebound.items():
         flow = _Flow(parser, name)
         flow.walk(body)
@@ -83,7 +83,7 @@ class _Flow:
         self.after: dict[tuple[ast.AST, _Bindings, _Bindings], tuple[_Bindings, _Bindings]] = {}  # loops walked before
 
     def walk(self, statements: Sequence[ast.stmt]) -> None:
-        """Statements one after the other."""
+        """Process statements one after the other."""
         for statement in statements:
             self._statement(statement)
 
@@ -171,7 +171,7 @@ class _Flow:
         self.python = self.program = frozenset([binding])
 
     def _read(self, node: ast.AST) -> None:
-        """All places in the node, but for the bodies of statements, that read the name."""
+        """Process all reads of the name in the node, without the bodies of statements."""
         stack: list[ast.AST] = [node]
         while stack:
             item = stack.pop()

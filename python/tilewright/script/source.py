@@ -33,7 +33,7 @@ class Source:
     ascii: bool = True
 
     def place(self, node: ast.AST) -> Place:
-        """Where the node stands in the file."""
+        """Return the position of the node in the file."""
         line = getattr(node, "lineno", 1 - self.shift) + self.shift
         column = getattr(node, "col_offset", 0)
         end_line = (getattr(node, "end_lineno", None) or line - self.shift) + self.shift
@@ -44,14 +44,14 @@ class Source:
         return line, column + 1, end_line, end_column + 1
 
     def characters(self, line: int, offset: int) -> int:
-        """The column of a place that Python counts in bytes of UTF-8."""
+        """Convert a column in UTF-8 bytes, as Python's AST counts, to characters."""
         index = line - self.first_line
         if not 0 <= index < len(self.lines):
             return offset
         return len(self.lines[index].encode()[:offset].decode(errors="replace"))
 
     def line(self, number: int) -> str:
-        """The text of a line of the file, "" outside of the piece."""
+        """Return the text of a line of the file; "" outside of this source."""
         index = number - self.first_line
         return self.lines[index].rstrip("\r\n") if 0 <= index < len(self.lines) else ""
 
@@ -66,7 +66,7 @@ class BadSyntax(Exception):
 
 
 def parse_text(source: Source, text: str) -> ast.Module:
-    """The syntax tree of `text`, which is that of `source` but perhaps for a first line of our own."""
+    """Parse `text`: the text of `source`, or that text below an added `if 1:` line."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the user's literals: Python has said it already, or will
@@ -91,12 +91,13 @@ def _start(source: Source) -> Place:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines as Python's parser counts them: unlike str.splitlines(), it goes on after form feeds and the like."""
+    """Return the lines as Python's parser counts them: unlike str.splitlines(), it does not split at form feeds and the
+    like."""
     return io.StringIO(text, newline=None).readlines()
 
 
 def from_text(text: str, file: str) -> Source:
-    """A whole script given as text."""
+    """Return the source for a whole script passed as text."""
     source = Source(file, lines_of(text), 1)
     source.ascii = text.isascii()
     _parse_indented(source, text)
@@ -104,7 +105,8 @@ def from_text(text: str, file: str) -> Source:
 
 
 def _parse_indented(source: Source, text: str) -> None:
-    """Sets the tree. An indented text is put under an `if`: columns and strings over several lines stay as they are."""
+    """Set `source.tree`. Indented text is parsed below an added `if 1:`, which keeps columns and multi-line strings
+    unchanged."""
     first = next((line for line in source.lines if line.strip() and not line.lstrip().startswith("#")), "")
     if first[:1] not in (" ", "\t"):
         source.tree = parse_text(source, text)
@@ -121,7 +123,7 @@ def _parse_indented(source: Source, text: str) -> None:
 
 
 def from_function(func: FunctionType) -> Source:
-    """The `def` statement that made the function, decorators included."""
+    """Return the `def` statement of a function, with its decorators."""
     code = func.__code__
     source = _from_lines(code.co_filename, code.co_firstlineno, func.__globals__, func.__name__)
     first = source.tree.body[0] if source.tree.body else None
@@ -131,7 +133,7 @@ def from_function(func: FunctionType) -> Source:
 
 
 def from_class(cls: type, definer: Any) -> Source:
-    """The `class` statement that made the class; `definer` is the frame that applies the decorator to it."""
+    """Return the `class` statement of a class; `definer` is the frame that applies the decorator."""
     file = definer.f_code.co_filename
     line = definer.f_lineno
     if linecache.getline(file, line, definer.f_globals).lstrip().startswith("@"):
@@ -153,7 +155,7 @@ def _no_source(name: str) -> ScriptError:
 
 
 def _kept_by_python(file: str, module: dict[str, Any]) -> list[str]:
-    """The lines of a main program that is no file: of ``python -c`` and, where the input is a file, of ``python -``."""
+    """Return the source of a main program that is not a file: ``python -c``, or ``python -`` with redirected input."""
     if module.get("__name__") != "__main__":
         return []
     text = ""
@@ -169,7 +171,7 @@ def _kept_by_python(file: str, module: dict[str, Any]) -> list[str]:
 
 
 def _text_after_c(arguments: Sequence[str]) -> str:
-    """The program in ``python -Ic 'program' arguments``."""
+    """Return the program text of ``python -Ic 'program' arguments`` from the command line."""
     skip = False
     for number, argument in enumerate(arguments[1:], 2):
         if skip or not argument.startswith("-") or argument.startswith("--"):
@@ -206,7 +208,7 @@ def _from_lines(file: str, first: int, module: dict[str, Any], name: str) -> Sou
 
 
 def _possible_ends(lines: list[str], first: int) -> list[int]:
-    """Line numbers behind the statement that starts at `first`: the first one that parses is right.
+    """Return candidate end lines (exclusive) of the statement at `first`, to be tried in order.
 
     A statement ends before a line that is indented as its first line, or less; but such lines also occur inside
     brackets and strings. What is cut off inside of those does not parse.

@@ -71,17 +71,17 @@ class FormatChoice:
 
     @property
     def seconds(self) -> float:
-        """Seconds of a call of the best candidate; infinity where there is none."""
+        """Return the seconds of a call of the best candidate; infinity if there is none."""
         return math.inf if self.result is None or self.result.record is None else self.result.record.median
 
     @property
     def stop_reason(self) -> str:
-        """Why its search ended, as :attr:`TuneResult.stop_reason` says; "" where there was none."""
+        """Return why the search of this format ended, as :attr:`TuneResult.stop_reason`; "" if there was no search."""
         return "" if self.result is None else self.result.stop_reason
 
     @property
     def padding(self) -> float:
-        """The share of stored elements that are no nonzeros."""
+        """Return the fraction of stored elements that are padding."""
         parts = () if self.converted is None else self.converted.parts
         stored = sum(part.size for part in parts)
         return sum(part.padding * part.size for part in parts) / stored if stored else 0.0
@@ -105,18 +105,18 @@ class FormatsResult:
 
     @property
     def best(self) -> FormatChoice:
-        """The format with the fastest kernel."""
+        """Return the format with the fastest kernel."""
         return self.choices[0]
 
     @property
     def stop_reason(self) -> str:
-        """ "canceled" if the search was interrupted, else why that of the best format ended."""
+        """Return "canceled" if the search was interrupted, else the stop reason of the best format."""
         reasons = [choice.stop_reason for choice in self.choices]
         return "canceled" if "canceled" in reasons else self.best.stop_reason
 
     @property
     def result(self) -> TuneResult:
-        """The result of the search over the program in the best format.
+        """Return the result of the search over the program in the best format.
 
         Raises:
             tilewright.ResourceError: No candidate was correct.
@@ -129,18 +129,18 @@ class FormatsResult:
 
     @property
     def record(self) -> Record:
-        """The best candidate, as a record of the decomposed program."""
+        """Return the best candidate, as a record of the decomposed program."""
         return self.result.best_record()
 
     @property
     def decomposition(self) -> DecomposedProgram:
-        """The program in the best format: its rules, and what makes arguments for a structure."""
+        """Return the program in the best format, with its rules and the conversion of arguments for a structure."""
         found: DecomposedProgram = _step_of(self.best).program
         return found
 
     @property
     def schedule(self) -> Schedule:
-        """The best schedule, of the original program: its trace decomposes the tensor, and goes on with the best
+        """Return the best schedule of the original program: its trace decomposes the tensor, then applies the best
         schedule of the decomposed program."""
         if "schedule" not in self._cache:
             schedule = Schedule(self.program)
@@ -152,7 +152,7 @@ class FormatsResult:
 
     @property
     def kernel(self) -> Kernel:
-        """The best schedule, compiled. Its arguments are those of the decomposed program."""
+        """Return the best schedule, compiled. Its arguments are those of the decomposed program."""
         if "kernel" not in self._cache:
             kernel = compile_program(self.schedule, self.record.target)
             assert isinstance(kernel, Kernel)
@@ -162,8 +162,8 @@ class FormatsResult:
         return found
 
     def table(self) -> Table:
-        """A line for each format: the time of its best kernel, and what it costs to convert the structure to it, in
-        calls of that kernel, too."""
+        """Return one row per format: time of the best kernel, padding, conversion time, and that time in calls of the
+        kernel."""
         rows = []
         for choice in self.choices:
             if choice.converted is None or choice.result is None or math.isinf(choice.seconds):
@@ -235,12 +235,12 @@ class InFormat:
 
 
 def _iterations(module: ir.Module) -> list[str]:
-    """The names of sparse iterations, in the order of the program."""
+    """Return the names of sparse iterations in program order."""
     return [each.name_hint for func in module.functions.values() for each in nodes_of(func, ir.SparseIteration)]
 
 
 def _step_of(choice: FormatChoice) -> Any:
-    """The conversion to a format: with the decomposed program."""
+    """Return the recorded conversion of a format, which holds the decomposed program."""
     (function,) = choice.schedule.mod.functions
     (conversion,) = conversions_of(choice.schedule, function)
     return conversion
@@ -438,7 +438,7 @@ def _searched(
     seconds: float | None,
     search: Search,
 ) -> FormatChoice:
-    """The format with the result of its search."""
+    """Search the best schedule in one format, and return the format with the result."""
     (decomposed,) = choice.schedule.mod.functions.values()
     assert isinstance(decomposed, ir.PrimFunc)
 

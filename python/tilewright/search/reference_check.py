@@ -60,7 +60,7 @@ class Verdict:
 
     @property
     def checked(self) -> bool:
-        """Whether anything was, at full size."""
+        """Return whether outputs were checked at full size."""
         return self.extent != "unchecked"
 
 
@@ -83,7 +83,7 @@ _TAKES_INPUTS = "tw.tune or in tw.space"
 
 
 def low_precision_step(program: ir.PrimFunc) -> str | None:
-    """The smallest float type that larger ones are rounded to before the results are computed from them."""
+    """Return the lowest-precision float type that intermediate values are rounded to; None if there is none."""
     outputs = set(program.buffer_map.values())
     found: set[str] = set()
 
@@ -129,7 +129,7 @@ class ReferenceCheck:
         self.verdict: Verdict | None = None
 
     def prepare(self) -> None:
-        """Everything that can be said before the compiled program has run.
+        """Run the checks that need no results of the compiled program at full size.
 
         Raises:
             tilewright.ScriptError: the program itself is wrong (out of bounds, uninitialized memory, a race), or its
@@ -222,7 +222,7 @@ class ReferenceCheck:
         self.notes.append(f"all results at {shapes}")
 
     def _small_inputs(self, small: Task) -> dict[str, Array]:
-        """The first elements of the arrays that were given: what they index has kept its size."""
+        """Return the leading elements of the user's arrays."""
         return {
             p.name: np.asarray(given_array(p.name, self.inputs[p.name])[tuple(slice(n) for n in p.shape)], order="C")
             for p in small.parameters
@@ -340,7 +340,7 @@ class ReferenceCheck:
         )
 
     def _sizes(self) -> list[float]:
-        """The largest finite element of each float input."""
+        """Return the largest finite element of each float input."""
         floats = [self.arrays[p.name] for p in self.task.parameters if p.role != "output" and "float" in p.dtype]
         return [float(np.abs(np.where(np.isfinite(each), each, 0)).max(initial=0)) for each in floats]
 

@@ -66,7 +66,7 @@ class Note(NamedTuple):
 
     @property
     def asked(self) -> bool:
-        """Whether the program requests the missed optimization."""
+        """Return whether the program requests the missed optimization."""
         return self.code in (
             "lower/not-vectorized",
             "lower/not-unrolled",

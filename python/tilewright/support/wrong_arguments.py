@@ -199,7 +199,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def _begins(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
-    """Whether each parameter has a value and each value a parameter, as Python requires."""
+    """Return whether each parameter has a value and each value a parameter, as Python requires."""
     try:
         inspect.signature(function).bind(*args, **keywords)
     except TypeError:
@@ -208,7 +208,7 @@ def _begins(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping
 
 
 def _takes(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
-    """Whether all arguments have the types of the signature."""
+    """Return whether all arguments have the types of the signature."""
     signature = inspect.signature(function)
     given = signature.bind(*args, **keywords).arguments
     for name, value in given.items():
@@ -233,7 +233,7 @@ def _type_of(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value has the type of an annotation; undecidable cases count as true.
+    """Return whether a value has the type of an annotation; undecidable cases count as true.
 
     NumPy's numbers are numbers. The items of collections, but not of iterators, are checked.
     """

@@ -107,7 +107,7 @@ class _Instance:
 
     @property
     def is_known(self) -> bool:
-        """Whether at least some results could be computed in time."""
+        """Return whether at least some results could be computed in time."""
         return self.points is None or any(self.points.values())
 
     def at_points(self) -> _Instance:
@@ -513,7 +513,7 @@ def _compare_all(instance: _Instance, scheduled: _Scheduled, before: Results, se
 
 
 def _is_wrong(parameter: Parameter, want: NDArray[Any], got: NDArray[Any], element: int, task: Task) -> bool:
-    """Whether an element differs by more than is allowed among these results."""
+    """Return whether an element differs by more than is allowed among these results."""
     one = want.copy()
     one[element] = got[element]
     return bool(difference(task, parameter, want, one))

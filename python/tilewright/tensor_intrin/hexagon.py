@@ -60,7 +60,7 @@ register_at_import(
 
 
 def get_dma_read_intrin(dtype: str, bytes_read: int = 128) -> tuple[Any, Any]:
-    """Bytes from memory into the processor's own (VTCM), by its engine for copies."""
+    """Return desc and impl that copy bytes from memory into VTCM by the DMA engine."""
 
     @T.macro
     def copy(A: Any, C: Any) -> None:

@@ -17,8 +17,8 @@ from tilewright.ir import IRModule, PrimFunc
 def build(
     mod: PrimFunc | IRModule, target: Any = None, pipeline: str | None = "default", *, name: str | None = None
 ) -> Any:
-    """A kernel for a function, a module of kernels for a module; for the current target when none is given. There is
-    one pipeline, the default one."""
+    """Compile a function to a kernel, or a module to a module of kernels, by default for the current target. There is
+    one pipeline, "default"."""
     if pipeline not in ("default", None):
         raise TypeError(f"Tilewright has one pipeline, so it cannot build by {pipeline!r}")
     if name is not None:
@@ -40,7 +40,8 @@ def compile(
     relax_pipeline: str | None = "default",
     tir_pipeline: str | None = "default",
 ) -> Any:
-    """A kernel for a function, a module of kernels for a module; there are no Relax functions for `relax_pipeline`."""
+    """Compile a function to a kernel, or a module to a module of kernels. `relax_pipeline` is ignored: there are no
+    Relax functions."""
     return build(mod, target, tir_pipeline)
 
 
@@ -62,7 +63,7 @@ def lower(
     binds: Any = None,
     simple_mode: bool = False,
 ) -> Any:
-    """The program as the code generator gets it; of a schedule, a function or a module."""
+    """Return the lowered program of a schedule, a function or a module, as the code generator gets it."""
     if args is not None or binds is not None:
         raise TypeError("Tilewright lowers programs, not te schedules: make one by te.create_prim_func")
     program = getattr(inp, "mod", inp)

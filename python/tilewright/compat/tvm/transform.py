@@ -98,7 +98,7 @@ class PassContext:
         return self
 
     def _enter_instruments(self) -> None:
-        """All begin; where one fails, those before it end, and none is called any more."""
+        """Start all instruments. If one fails, end those before it and call none any more."""
         for count, instrument in enumerate(self.instruments):
             try:
                 instrument.enter_pass_ctx()
@@ -118,13 +118,13 @@ class PassContext:
             raise
 
     def override_instruments(self, instruments: Sequence[Any] | None) -> None:
-        """Ends the instruments that there are, and begins with these."""
+        """End the present instruments, and start these."""
         self._exit_instruments()
         self.instruments = list(instruments or ())
         self._enter_instruments()
 
     def pass_enabled(self, info: PassInfo) -> bool:
-        """Whether a :class:`Sequential` runs a pass of which this is said."""
+        """Return whether a :class:`Sequential` runs a pass with this information."""
         if info.name in self.disabled_pass:
             return False
         return info.name in self.required_pass or self.opt_level >= info.opt_level
@@ -137,12 +137,12 @@ class PassContext:
 
     @staticmethod
     def current() -> PassContext:
-        """The innermost context that is open; one with the defaults when none is."""
+        """Return the innermost open context; one with the defaults if there is none."""
         return _ACTIVE.current() or PassContext()
 
     @staticmethod
     def list_configs() -> dict[str, dict[str, str]]:
-        """The options that there are."""
+        """Return the known options."""
         return {name: {} for name in sorted({*_STEERING, "tir.instrument_bound_checkers"})}
 
 
@@ -163,7 +163,7 @@ class Pass:
         self.info = info
 
     def __call__(self, mod: Any) -> Any:
-        """The module that the pass makes."""
+        """Return the transformed module."""
         context = PassContext.current()
         instruments = list(context.instruments)
         wanted = [instrument.should_run(mod, self.info) for instrument in instruments]
@@ -206,7 +206,7 @@ class Sequential(Pass):
 
 
 def PrintIR(header: str = "", show_meta_data: bool = False) -> Pass:
-    """The pass that prints the module."""
+    """Return the pass that prints the module."""
 
     def run(mod: Any, context: PassContext) -> Any:
         print(f"{header}\n{mod.script(show_meta=show_meta_data)}" if header else mod.script(show_meta=show_meta_data))
@@ -241,7 +241,7 @@ def ApplyPassToFunction(
 def decorated(
     function: Any, opt_level: int, name: str | None, required: Sequence[str] | None, make: Callable[..., Any]
 ) -> Any:
-    """The pass of a function, or the class of passes of a class that has the method `make.__name__`."""
+    """Return the pass of a function, or the class of passes of a class that has the method `make.__name__`."""
 
     def wrap(target: Any) -> Any:
         if not inspect.isclass(target):
@@ -272,7 +272,7 @@ def module_pass(
     required: Sequence[str] | None = None,
     traceable: bool = False,
 ) -> Any:
-    """The pass that a function of a module and a context is; of a class, its method ``transform_module`` is it."""
+    """Return the pass of a function of a module and a context; of a class, that of its method ``transform_module``."""
 
     def module(function: Any) -> Any:
         return function

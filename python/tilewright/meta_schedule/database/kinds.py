@@ -105,7 +105,7 @@ def check_place(place: Any) -> None:
 
 
 def _is_path(place: Any) -> bool:
-    """Whether a value is the path of a file or a folder, and not a misspelled kind."""
+    """Return whether a value is the path of a file or a folder, and not a misspelled kind."""
     if not isinstance(place, str):
         return isinstance(place, os.PathLike)
     return place.endswith(_ENDINGS) or any(mark in place for mark in (os.sep, ".")) or Path(place).exists()

@@ -35,7 +35,7 @@ class UnionDatabase(Database):
         self.databases = databases
 
     def has_workload(self, mod: ir.IRModule) -> bool:
-        """Whether one of the databases has the program."""
+        """Return whether one of the databases has the program."""
         return any(is_in(database, mod) for database in self.databases)
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:

@@ -24,7 +24,7 @@ AXIS_SEPARATOR = AxisSeparator()
 
 
 def _index_variables(mapping: Callable[..., Any], ndim: int | None, dtype: str) -> tuple[list[Any], dict[str, Any]]:
-    """Variables for the parameters of a function of indices, those that are passed by name apart."""
+    """Return index variables for the parameters of `mapping`: positional ones, and keyword-only ones by name."""
     if not callable(mapping):
         said = f"an index map is made of a function of indices, not of a {type(mapping).__name__}"
         raise fail("script/index-map", said, "such as lambda i, j: (j, i)")
@@ -64,7 +64,8 @@ def _names_in(code: CodeType) -> Iterator[str]:
 
 
 def _with_names(mapping: Callable[..., Any], sizes: Mapping[str, Any]) -> Callable[..., Any]:
-    """The function, which finds `T` and these sizes where it names what is defined nowhere."""
+    """Return the function with `T` and `sizes` added to its globals, for names that it uses and nothing defines.
+    Printed traces contain such functions."""
     if not isinstance(mapping, FunctionType):
         return mapping
     known, code = mapping.__globals__, mapping.__code__
@@ -87,7 +88,7 @@ def index_map_with_separators(
     ranges: bool = False,
     sizes: Mapping[str, Any] | None = None,
 ) -> tuple[Any, list[int]]:
-    """The map of indices that a function says, and where it gives AXIS_SEPARATOR among them.
+    """Build an IndexMap from a function; return it with the positions of AXIS_SEPARATOR.
 
     Args:
         mapping: a function of indices that gives new ones: one, or several.
@@ -124,7 +125,7 @@ def index_map_with_separators(
 def index_map(
     mapping: Callable[..., Any], *, ndim: int | None = None, inverse_index_map: Any = None, index_dtype: str = "int32"
 ) -> Any:
-    """The map of indices, of type `index_dtype`, that a function of them says.
+    """Build an IndexMap with indices of type `index_dtype` from a function.
 
     Args:
         mapping: indices -> new indices; it may take ``*indices``.

@@ -13,7 +13,7 @@ __all__ = ["asking", "asks", "call_derived", "initialize", "supported"]
 
 
 def call_derived(component: Any, method: str, *args: Any) -> Any:
-    """Calls a method of the user's object behind a component; raises where its class does not define it."""
+    """Call a method of the user's object behind a component; raise an error if its class does not define it."""
     function = component._methods.get(method)
     if function is None:
         words = "".join(word.capitalize() for word in method.strip("_").split("_"))
@@ -27,7 +27,7 @@ def initialize(self: Any, context: Any) -> None:
 
 
 def asking(base: Any, *methods: str) -> Any:
-    """The class of components behind a Py class: methods that ask those of the user's object."""
+    """Return the class of components for a Py class; its methods call those of the user's object."""
 
     def of(name: str) -> Callable[..., Any]:
         return lambda self, *args: call_derived(self, name, *args)
@@ -39,8 +39,8 @@ def asking(base: Any, *methods: str) -> Any:
 
 
 def asks(component: Any, *fields: str) -> Callable[[Any], Any]:
-    """The decorator of a Py class, the base of the user's: the component that stands for it, or the class whose methods
-    it defines; and what that takes of the user's object."""
+    """Return the decorator of a Py class, the base of users' classes. It records the component class, or the class
+    whose methods the component overrides, and the fields that are copied from the user's object."""
 
     def decorate(cls: Any) -> Any:
         methods = [name for name, value in vars(cls).items() if inspect.isfunction(value)]
@@ -52,7 +52,7 @@ def asks(component: Any, *fields: str) -> Callable[[Any], Any]:
 
 
 def supported(kind: str, what: str) -> str:
-    """The kind of target, if TVM has default parts of it."""
+    """Return the kind of target, if TVM has default parts for it."""
     if kind not in ("llvm", "cuda", "cuda-tensorcore", "hexagon"):
         raise ValueError(f"Unsupported kind {kind} for {what} creation.")
     return kind

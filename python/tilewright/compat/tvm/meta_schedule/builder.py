@@ -33,5 +33,5 @@ class PyBuilder:
     """The base of builders in Python, which ``derived_object`` decorates."""
 
     def build(self, build_inputs: Any) -> Any:
-        """One result for each input."""
+        """Return one result for each input."""
         raise NotImplementedError

@@ -37,7 +37,7 @@ class Seconds(float):
 
     @property
     def value(self) -> float:
-        """The number."""
+        """Return the number."""
         return float(self)
 
 
@@ -46,7 +46,7 @@ class TuningRecord(own.TuningRecord):
 
     @property
     def run_secs(self) -> Any:
-        """Seconds per call, which are numbers with a value."""
+        """Return the seconds per call, as numbers that have a ``value``."""
         seconds = self.__dict__["run_secs"]
         return None if seconds is None else [Seconds(s) for s in seconds]
 
@@ -56,7 +56,7 @@ class TuningRecord(own.TuningRecord):
 
     @staticmethod
     def from_json(json_obj: Any, workload: Workload) -> Any:
-        """The record that as_json() gave."""
+        """Return the record from the result of as_json()."""
         return seen(own.TuningRecord.from_json(json_obj, workload))
 
 
@@ -64,7 +64,7 @@ see_as(own.TuningRecord, TuningRecord)
 
 
 def _gives_records(native: type[Database]) -> Any:
-    """The database of this kind whose records have TVM's attributes."""
+    """Return the class of a kind of database whose records have TVM's attributes."""
 
     def get_top_k(self: Any, workload: Workload, top_k: int) -> Any:
         return seen(native.get_top_k(self, workload, top_k))
@@ -93,7 +93,7 @@ UnionDatabase = _gives_records(union_database.UnionDatabase)
 
 
 def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Any:
-    """A database of that kind."""
+    """Return a database of this kind."""
     return seen(Database.create(kind, *args, **kwargs))
 
 
@@ -128,35 +128,35 @@ class PyDatabase:
     _outer: Any
 
     def has_workload(self, mod: Any) -> bool:
-        """Whether the program was committed."""
+        """Return whether the program was committed."""
         raise NotImplementedError
 
     def commit_workload(self, mod: Any) -> Any:
-        """The entry of the program."""
+        """Return the entry of the program."""
         raise NotImplementedError
 
     def commit_tuning_record(self, record: Any) -> None:
-        """Keeps a record."""
+        """Store a record."""
         raise NotImplementedError
 
     def get_top_k(self, workload: Any, top_k: int) -> Any:
-        """The best records of a program."""
+        """Return the best records of a program."""
         raise NotImplementedError
 
     def get_all_tuning_records(self) -> Any:
-        """All records."""
+        """Return all records."""
         raise NotImplementedError
 
     def query_tuning_record(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
-        """The best record, by the other methods."""
+        """Return the best record, found by the other methods."""
         return Database.query_tuning_record(self._outer(), mod, target, workload_name)
 
     def query_schedule(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
-        """The best schedule, by the other methods."""
+        """Return the best schedule, found by the other methods."""
         return Database.query_schedule(self._outer(), mod, target, workload_name)
 
     def query_ir_module(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
-        """The best scheduled program, by the other methods."""
+        """Return the best scheduled program, found by the other methods."""
         return Database.query_ir_module(self._outer(), mod, target, workload_name)
 
     def __len__(self) -> int:

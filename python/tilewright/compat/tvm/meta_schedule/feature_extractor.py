@@ -31,7 +31,7 @@ class PerStoreFeature(_core.FeatureExtractor):
         self.feature_vector_length = self._own.feature_vector_length
 
     def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray]:
-        """One matrix for each candidate."""
+        """Return one matrix for each candidate."""
         return [array(matrix) for matrix in self._own.extract_from(context, candidates)]
 
 
@@ -39,12 +39,12 @@ class RandomFeatureExtractor(own.RandomFeatureExtractor):
     """Random matrices."""
 
     def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray]:  # type: ignore[override]
-        """One matrix for each candidate."""
+        """Return one matrix for each candidate."""
         return [array(matrix) for matrix in super().extract_from(context, candidates)]
 
 
 def create(kind: str, *args: Any, **kwargs: Any) -> _core.FeatureExtractor:
-    """An extractor by name."""
+    """Return an extractor by name."""
     own.create(kind)
     return PerStoreFeature(*args, **kwargs)
 
@@ -63,5 +63,5 @@ class PyFeatureExtractor:
     """The base of extractors in Python, to be decorated with derived_object."""
 
     def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray]:
-        """One matrix for each candidate."""
+        """Return one matrix for each candidate."""
         raise NotImplementedError

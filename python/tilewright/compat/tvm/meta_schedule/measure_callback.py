@@ -31,5 +31,5 @@ class PyMeasureCallback:
     def apply(
         self, task_scheduler: Any, task_id: int, measure_candidates: Any, builder_results: Any, runner_results: Any
     ) -> None:
-        """One batch of a task."""
+        """Handle one measured batch of a task."""
         raise NotImplementedError

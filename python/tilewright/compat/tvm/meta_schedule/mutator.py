@@ -28,7 +28,7 @@ __all__ = [
 
 
 def create(kind: str) -> dict[_core.Mutator, float]:
-    """The default mutators of a kind of target, with their probabilities."""
+    """Return the default mutators of a kind of target, with their probabilities."""
     return dict(_core.Mutator.defaults(supported(kind, "mutator")))
 
 
@@ -55,9 +55,9 @@ class PyMutator:
         raise NotImplementedError
 
     def apply(self, trace: Any, _: int) -> Any:
-        """The trace with a decision changed; None where there is nothing to change."""
+        """Return the trace with a changed decision; None if there is nothing to change."""
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """A mutator like this one."""
+        """Return a copy of the mutator."""
         raise NotImplementedError

@@ -38,7 +38,7 @@ __all__ = [
 
 
 def create(kind: str) -> list[_core.Postproc]:
-    """The default postprocessors of a kind of target."""
+    """Return the default postprocessors of a kind of target."""
     return _core.Postproc.defaults(supported(kind, "postproc"))
 
 
@@ -58,9 +58,9 @@ class PyPostproc:
         raise NotImplementedError
 
     def apply(self, sch: Any) -> bool:
-        """Whether the candidate is good, which may be changed."""
+        """Postprocess the candidate in place; return whether it is valid."""
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """A postprocessor like this one."""
+        """Return a copy of the postprocessor."""
         raise NotImplementedError

@@ -44,7 +44,7 @@ __all__ = [
 
 
 def create(kind: str) -> list[_core.ScheduleRule]:
-    """The default rules of a kind of target."""
+    """Return the default rules of a kind of target."""
     return _core.ScheduleRule.defaults(supported(kind, "schedule rule"))
 
 
@@ -64,9 +64,9 @@ class PyScheduleRule:
         raise NotImplementedError
 
     def apply(self, sch: Any, block: Any) -> list[Any]:
-        """The schedules that the rule makes of one."""
+        """Return the schedules that the rule derives from one."""
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """A rule like this one."""
+        """Return a copy of the rule."""
         raise NotImplementedError

@@ -57,7 +57,7 @@ STRATEGIES: dict[Any, Any] = {
 
 
 def create(kind: str = "evolutionary", *args: Any, **kwargs: Any) -> _core.SearchStrategy:
-    """The strategy of a name."""
+    """Return a strategy by name."""
     if kind not in STRATEGIES:
         raise ValueError(f"Unknown strategy: {kind}")
     strategy: _core.SearchStrategy = STRATEGIES[kind](*args, **kwargs)
@@ -111,15 +111,15 @@ class PySearchStrategy:
         database: Any = None,
         cost_model: Any = None,
     ) -> None:
-        """Starts a search."""
+        """Start a search."""
         raise NotImplementedError
 
     def post_tuning(self) -> None:
-        """Ends the search."""
+        """End the search."""
         raise NotImplementedError
 
     def generate_measure_candidates(self) -> Any:
-        """The next batch; None: the search is over."""
+        """Return the next batch; None if the search has ended."""
         raise NotImplementedError
 
     def notify_runner_results(self, measure_candidates: Any, results: Any) -> None:
@@ -127,5 +127,5 @@ class PySearchStrategy:
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """A strategy like this one."""
+        """Return a copy of the strategy."""
         raise NotImplementedError

@@ -11,7 +11,7 @@ _SEEN_AS: dict[type, type] = {}
 
 
 def see_as(native: type, subclass: type) -> None:
-    """Objects of a class are shown as those of a subclass, which adds names and no state."""
+    """Register a subclass, which adds names and no state, as the TVM-compatible class of objects of `native`."""
     _SEEN_AS[native] = subclass
 
 

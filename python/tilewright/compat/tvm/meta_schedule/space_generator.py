@@ -34,7 +34,7 @@ _COMPONENTS: Any = _core
 
 
 def _defaults(kind: str) -> dict[str, Callable[[str], Any]]:
-    """How the lists of a kind are made, by the name of the parameter."""
+    """Return the functions that create the lists of a kind, by the name of the parameter."""
     return {
         "sch_rules": schedule_rule.create,
         "postprocs": lambda kind: _COMPONENTS.Postproc.defaults(kind),
@@ -43,7 +43,7 @@ def _defaults(kind: str) -> dict[str, Callable[[str], Any]]:
 
 
 def _give(generator: _core.SpaceGenerator, **parts: Parts) -> None:
-    """Gives a generator its parts; "from-target" are filled in when it is initialized."""
+    """Set the parts of a generator; "from-target" parts are filled in when it is initialized."""
     for name, value in parts.items():
         if isinstance(value, str):
             value = None if value == "from-target" else _defaults(value)[name](value)
@@ -58,7 +58,7 @@ class _Named:
 
     @property
     def sch_rules(self) -> Any:
-        """The rules."""
+        """Return the rules."""
         return self.schedule_rules
 
     @sch_rules.setter
@@ -67,7 +67,7 @@ class _Named:
 
     @property
     def mutator_probs(self) -> Any:
-        """The mutators, each with its probability."""
+        """Return the mutators, each with its probability."""
         return None if self.mutators is None else dict(self.mutators)
 
     @mutator_probs.setter
@@ -81,7 +81,7 @@ class _Native(_Named):
     _initialize_with_tune_context = initialize
 
     def generate_design_space(self: Any, mod: Any) -> list[Any]:
-        """The schedules of a program."""
+        """Return the schedules of a program."""
         try:
             return [seen(sch) for sch in _core.SpaceGenerator.generate_design_space(self, mod)]
         except ScheduleError as error:
@@ -139,7 +139,7 @@ class SpaceGeneratorUnion(_Native, _core.SpaceGeneratorUnion):
 
 
 def create(kind: Any = "post-order-apply", *args: Any, **kwargs: Any) -> _core.SpaceGenerator:
-    """A generator: of a function, or of the kind of this name."""
+    """Return a generator: of a function, or of the kind with this name."""
     if callable(kind):
         return ScheduleFn(kind, *args, **kwargs)
     if kind == "post-order-apply":
@@ -181,9 +181,9 @@ class PySpaceGenerator:
         raise NotImplementedError
 
     def generate_design_space(self, mod: Any) -> list[Any]:
-        """The schedules of a program."""
+        """Return the schedules of a program."""
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """A generator like this one."""
+        """Return a copy of the generator."""
         raise NotImplementedError

@@ -34,7 +34,7 @@ see_as(task_scheduler.RoundRobin, RoundRobin)
 
 
 def create(kind: Any = "gradient", *args: Any, **kwargs: Any) -> Any:
-    """The scheduler of that kind."""
+    """Return the scheduler of this kind."""
     return seen(TaskScheduler.create(kind, *args, **kwargs))
 
 
@@ -47,7 +47,7 @@ class _PyTaskScheduler(TaskScheduler):
 
 
 def _asked_first(name: str) -> Any:
-    """The method of that name: that of the user's object, where its class defines it."""
+    """Return a method that calls the method of the user's object if its class defines one, else the default."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         own = self._methods.get(name)
@@ -68,25 +68,25 @@ class PyTaskScheduler:
     _outer: Any
 
     def next_task_id(self) -> int:
-        """The task that gets the next batch; -1 when all have ended."""
+        """Return the task that gets the next batch; -1 if all have ended."""
         raise NotImplementedError
 
     def tune(self, *args: Any, **kwargs: Any) -> None:
-        """One session."""
+        """Run one session."""
         TaskScheduler.tune(self._outer(), *args, **kwargs)
 
     def join_running_task(self, task_id: int) -> Any:
-        """Waits for the batch of a task."""
+        """Wait for the batch of a task."""
         return TaskScheduler.join_running_task(self._outer(), task_id)
 
     def terminate_task(self, task_id: int) -> None:
-        """Ends a task."""
+        """End a task."""
         TaskScheduler.terminate_task(self._outer(), task_id)
 
     def touch_task(self, task_id: int) -> None:
-        """Joins the batch of a task if all of it is done."""
+        """Join the batch of a task if all of it is done."""
         TaskScheduler.touch_task(self._outer(), task_id)
 
     def print_tuning_statistics(self) -> None:
-        """Logs how far each task is."""
+        """Log the progress of each task."""
         TaskScheduler.print_tuning_statistics(self._outer())

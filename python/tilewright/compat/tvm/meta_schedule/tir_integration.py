@@ -12,11 +12,11 @@ __all__ = ["compile_tir", "tune_tir"]
 
 
 def tune_tir(*args: Any, task_name: str | None = None, **options: Any) -> Any:
-    """The database of a session. `task_name`, which releases before v0.20 took, says nothing: tasks have the names of
+    """Return the database of a session. `task_name`, of releases before v0.20, is ignored: tasks have the names of
     their functions."""
     return seen(own.tune_tir(*args, **options))
 
 
 def compile_tir(*args: Any, **options: Any) -> Any:
-    """The best schedule of a database."""
+    """Return the best schedule of a database."""
     return seen(own.compile_tir(*args, **options))

@@ -12,5 +12,5 @@ __all__ = ["tune_tasks"]
 
 
 def tune_tasks(*args: Any, **options: Any) -> Any:
-    """The database of a session."""
+    """Return the database of a session."""
     return seen(own.tune_tasks(*args, **options))

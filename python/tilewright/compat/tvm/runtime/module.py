@@ -27,27 +27,27 @@ class BenchmarkResult:
 
     @property
     def mean(self) -> float:
-        """Seconds."""
+        """Return the mean in seconds per call."""
         return statistics.fmean(self.results)
 
     @property
     def median(self) -> float:
-        """Seconds."""
+        """Return the median in seconds per call."""
         return statistics.median(self.results)
 
     @property
     def min(self) -> float:
-        """Seconds."""
+        """Return the minimum in seconds per call."""
         return min(self.results)
 
     @property
     def max(self) -> float:
-        """Seconds."""
+        """Return the maximum in seconds per call."""
         return max(self.results)
 
     @property
     def std(self) -> float:
-        """Seconds."""
+        """Return the standard deviation in seconds per call."""
         return statistics.pstdev(self.results)
 
 
@@ -99,12 +99,12 @@ def _kernel(module: Any, name: str) -> Any:
 
 
 def get_function(self: Any, name: str, query_imports: bool = False) -> Any:
-    """The kernel of that name; there are no imported modules to ask, so `query_imports` makes no difference."""
+    """Return the kernel with this name. `query_imports` is ignored, as there are no imported modules to search."""
     return _kernel(self, name)
 
 
 def get_source(self: Any, fmt: str = "ll") -> str:
-    """LLVM IR ("ll", the default) or assembly ("s", "asm")."""
+    """Return LLVM IR ("ll", the default) or assembly ("s", "asm")."""
     kinds = {"": "llvm", "ll": "llvm", "s": "asm", "asm": "asm"}
     if fmt not in kinds:
         raise ValueError(f"Tilewright has no source of the kind {fmt!r}; there are 'll' and 'asm'")
@@ -112,7 +112,7 @@ def get_source(self: Any, fmt: str = "ll") -> str:
 
 
 def export_library(self: Any, file_name: str | Path, *, workspace_dir: str | Path | None = None) -> Path:
-    """Writes a shared library, with object and C header beside it; nothing else is written to `workspace_dir`."""
+    """Write a shared library, with object and C header beside it; `workspace_dir` is not used."""
     path = Path(file_name)
     if path.suffix != ".so":
         raise ValueError(f"Tilewright exports shared libraries, so {path.name!r} has to end in '.so'")
@@ -122,12 +122,12 @@ def export_library(self: Any, file_name: str | Path, *, workspace_dir: str | Pat
 
 
 def jit(self: Any, *, force_recompile: bool = False) -> Any:
-    """The kernels themselves: they can be called as they are."""
+    """Return the kernels themselves, which can be called."""
     return self
 
 
 def _entry_func(self: Any) -> Any:
-    """The function that is called when none is named."""
+    """Return the function that is called if none is named."""
     return self if isinstance(self, Kernel) else _kernel(self, "main")
 
 
@@ -144,14 +144,14 @@ class DeviceModule:
     type_key: str
 
     def get_source(self, fmt: str = "") -> str:
-        """The text of the kernels, in the language of the device; of CUDA also "ptx"."""
+        """Return the source of the kernels in the language of the device; for CUDA also "ptx"."""
         if fmt not in ("", "cl", "cu", "ptx"):
             raise ValueError(f"Tilewright has no source of the kind {fmt!r} of a device")
         return str(self.kernel.inspect("ptx" if fmt == "ptx" else self.type_key))
 
 
 def _imported_modules(self: Any) -> list[Any]:
-    """The module with the kernels of the device, where there is one; the rest of a kernel is whole."""
+    """Return a list with the module of the device kernels, if there is a device, else []."""
     kernel = _entry_func(self) if isinstance(self, Kernel) else next(iter(self.values()))
     program = kernel._program
     kind = "" if program is None else tw.Target(program.target).kind
@@ -193,5 +193,5 @@ def seen(compiled: Any) -> Any:
 
 
 def load_module(path: str | Path) -> Any:
-    """The kernels of an exported library."""
+    """Return the kernels of an exported library."""
     return seen(tw.load(path))

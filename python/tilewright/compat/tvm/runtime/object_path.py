@@ -80,27 +80,27 @@ class ObjectPath:
 
     @staticmethod
     def root(root_name: str | None = None) -> ObjectPath:
-        """The program itself."""
+        """Return the path of the program itself."""
         return RootPath._made(None, root_name)
 
     def attr(self, attr_key: str | None) -> ObjectPath:
-        """A field of the node; None: one that is not known."""
+        """Return the path of a field of the node; of an unknown field if `attr_key` is None."""
         return (UnknownAttributeAccessPath if attr_key is None else AttributeAccessPath)._made(self, attr_key)
 
     def array_index(self, index: int) -> ObjectPath:
-        """An element of the list."""
+        """Return the path of an element of the list."""
         return ArrayIndexPath._made(self, int(index))
 
     def missing_array_element(self, index: int) -> ObjectPath:
-        """An element that another list has, but not this one."""
+        """Return the path of an element that another list has and this one lacks."""
         return MissingArrayElementPath._made(self, int(index))
 
     def map_value(self, key: Any) -> ObjectPath:
-        """The value of the dict under the key."""
+        """Return the path of the value of the dict under the key."""
         return MapValuePath._made(self, key)
 
     def missing_map_entry(self) -> ObjectPath:
-        """An entry that another dict has, but not this one."""
+        """Return the path of an entry that another dict has and this one lacks."""
         return MissingMapEntryPath._made(self, None)
 
     def _places(self) -> list[ObjectPath]:
@@ -153,11 +153,12 @@ class ObjectPath:
         return self._places()[length - 1]
 
     def is_prefix_of(self, other: ObjectPath) -> bool:
-        """Whether the other place is this one or inside of it."""
+        """Return whether the other path is this one or below it."""
         return len(self) <= len(other) and self == other.get_prefix(len(self))
 
     def to_text(self, root: Any) -> str:
-        """The place as Tilewright writes it, in this program; the nearest place around it that the program has."""
+        """Return the path in Tilewright's notation for this program. If the program lacks it, return the longest prefix
+        that it has."""
         text, at = "<root>", root
         for step in self._places()[1:]:
             around, at = at, _at(at, step)
@@ -172,7 +173,7 @@ class ObjectPath:
 
     @staticmethod
     def from_text(root: Any, text: str) -> ObjectPath:
-        """The place that Tilewright wrote, in this program."""
+        """Return the path for Tilewright's notation in this program."""
         path, at = ObjectPath.root(), root
         for name, index, key in _STEP.findall(text.removeprefix("<root>")):
             if name:
@@ -255,8 +256,8 @@ class ObjectPathPair(NamedTuple):
 
     @staticmethod
     def of_text(lhs: Any, rhs: Any, text: str) -> ObjectPathPair:
-        """The places of two programs that differ where Tilewright wrote; the first entry that only one of two lists or
-        dicts has."""
+        """Return the paths of the difference that Tilewright found in two programs. If only one of two lists or dicts
+        has an entry, they end there."""
         left, right = (ObjectPath.from_text(root, text) for root in (lhs, rhs))
         here, there = left.value_in(lhs), right.value_in(rhs)
         if isinstance(here, list | tuple) and isinstance(there, list | tuple) and len(here) != len(there):
@@ -270,7 +271,7 @@ class ObjectPathPair(NamedTuple):
 
 
 def _in_longer(left: ObjectPath, right: ObjectPath, here: int, there: int) -> tuple[ObjectPath, ObjectPath]:
-    """The first element of the longer list, and that it is missing in the other one."""
+    """Return the path of the first element of the longer list, and that of the missing element in the other one."""
     if here > there:
         return left.array_index(there), right.missing_array_element(there)
     return left.missing_array_element(here), right.array_index(here)

@@ -34,12 +34,12 @@ def lower_sparse_buffer(mod: Any) -> Any:
 
 
 def LowerSparseIter(check_invalid_binary_search: bool = False) -> Pass:
-    """The pass of :func:`lower_sparse_iter`."""
+    """Return the pass of :func:`lower_sparse_iter`."""
     return function_pass("LowerSparseIter", _lowered)
 
 
 def LowerSparseBuffer() -> Pass:
-    """The pass of :func:`lower_sparse_buffer`."""
+    """Return the pass of :func:`lower_sparse_buffer`."""
     return function_pass("LowerSparseBuffer", _flattened)
 
 

@@ -63,8 +63,8 @@ def _largest(one: Counts, other: Counts) -> Counts:
 
 
 def estimate_tir_flops(stmt_or_mod: Any) -> float:
-    """Operations on numbers that a statement or the functions of a module do; a function that has an attribute
-    "estimated_flops" says so itself.
+    """Return the number of arithmetic operations of a statement or of the functions of a module. The attribute
+    "estimated_flops" of a function overrides the count.
 
     Raises:
         TypeError: it is something else.

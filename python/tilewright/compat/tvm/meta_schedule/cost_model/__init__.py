@@ -45,17 +45,17 @@ class PyCostModel:
     """The base of cost models in Python, to be decorated with derived_object."""
 
     def load(self, path: str) -> None:
-        """Goes on from what save() wrote."""
+        """Continue from a file of save()."""
         raise NotImplementedError
 
     def save(self, path: str) -> None:
-        """Writes what has been learned."""
+        """Write the trained model."""
         raise NotImplementedError
 
     def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
-        """Learns from measurements."""
+        """Train on measurements."""
         raise NotImplementedError
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> Any:
-        """A score for each candidate."""
+        """Return a score for each candidate."""
         raise NotImplementedError

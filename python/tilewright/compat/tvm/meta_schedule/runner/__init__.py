@@ -32,7 +32,7 @@ class PyRunner:
     """The base of runners in Python, which ``derived_object`` decorates."""
 
     def run(self, runner_inputs: Any) -> Any:
-        """One future for each input."""
+        """Return one future for each input."""
         raise NotImplementedError
 
 
@@ -40,7 +40,7 @@ class _PyRunnerFuture(RunnerFuture):
     """The future that a decorated subclass of PyRunnerFuture becomes."""
 
     def __init__(self) -> None:
-        """The methods below say all."""
+        """Create the object; subclasses define the methods below."""
 
     def done(self) -> bool:
         return bool(call_derived(self, "done"))
@@ -54,9 +54,9 @@ class PyRunnerFuture:
     """The base of futures in Python, which ``derived_object`` decorates."""
 
     def done(self) -> bool:
-        """Whether the result is there."""
+        """Return whether the result is available."""
         raise NotImplementedError
 
     def result(self) -> Any:
-        """The result."""
+        """Return the result."""
         raise NotImplementedError

@@ -41,6 +41,6 @@ class LocalRunnerFuture(RunnerFuture):
 
 
 def default_alloc_argument(device: Any, args_info: Any, alloc_repeat: int) -> list[list[NDArray]]:
-    """Sets of random arrays."""
+    """Return sets of random arrays."""
     sets = local_runner.default_alloc_argument(device, args_info, alloc_repeat)
     return [[array.view(NDArray) for array in arrays] for arrays in sets]

@@ -23,11 +23,11 @@ class DummyMutator(PyMutator):
         pass
 
     def apply(self, trace: Trace, _: int) -> Trace | None:
-        """The trace without its decisions."""
+        """Return the trace without its decisions."""
         return Trace(trace.insts, {})
 
     def clone(self) -> Any:
-        """Another one."""
+        """Return another mutator."""
         return DummyMutator()
 
 
@@ -36,7 +36,7 @@ class DummyBuilder(PyBuilder):
     """Says that it has built."""
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
-        """A path of no file for each input."""
+        """Return the path of a nonexistent file for each input."""
         return [BuilderResult("test_path", None) for _ in build_inputs]
 
 
@@ -45,11 +45,11 @@ class DummyRunnerFuture(PyRunnerFuture):
     """Is done from the beginning."""
 
     def done(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def result(self) -> RunnerResult:
-        """Random seconds."""
+        """Return random seconds."""
         return RunnerResult([random.uniform(5, 30) for _ in range(random.randint(1, 10))], None)
 
 
@@ -58,5 +58,5 @@ class DummyRunner(PyRunner):
     """Says that it has measured."""
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[Any]:
-        """A future for each input."""
+        """Return a future for each input."""
         return [DummyRunnerFuture() for _ in runner_inputs]

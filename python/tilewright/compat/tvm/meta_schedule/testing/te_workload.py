@@ -35,7 +35,7 @@ __all__ = [
 
 
 def _seen(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """The formula whose tensors are those of tvm.te."""
+    """Return the formula, wrapped so that its tensors are those of tvm.te."""
 
     @functools.wraps(formula)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -63,7 +63,7 @@ transpose_batch_matmul = _seen(formulas.transpose_batch_matmul)
 
 
 def conv2d_winograd_nhwc(*args: Any, **kwargs: Any) -> Any:
-    """At the tiling level of the current target: 3 for CUDA, otherwise 2."""
+    """Return a Winograd convolution with the tiling level of the current target: 3 for CUDA, otherwise 2."""
     target = Target.current(allow_none=True)
     level = 3 if target is not None and str(target.kind) == "cuda" else 2
     return te.seen(winograd_nhwc(*args, **{"write_cache_level": level, **kwargs}))
@@ -76,6 +76,6 @@ CONFIGS["C2D_WIN_NHWC"] = (conv2d_winograd_nhwc, [(1, 14, 14, 128, 128, 6)])
 
 
 def create_te_workload(name: str, idx: int) -> Any:
-    """The program of an operator of CONFIGS."""
+    """Return the program of an operator of CONFIGS."""
     function, shapes = CONFIGS[name]
     return te.create_prim_func(function(*shapes[idx]))

@@ -19,7 +19,7 @@ __all__ = ["BlockRV", "ExprRV", "LoopRV", "Schedule", "ScheduleError"]
 
 
 def checked_debug_mask(mask: str | int) -> None:
-    """Refuses what TVM refuses.
+    """Raise an error for masks that TVM refuses.
 
     The mask asks for checks of caches; Tilewright derives those facts anew after each step, so every schedule is as
     checked as one with the mask "all".
@@ -71,7 +71,7 @@ class ScheduleAsTVM(_core.Schedule):
 
 
 def set_axis_separator(self: Any, block: Any, buffer: Any, axis_separators: list[int] | None) -> None:
-    """Says which axes of a buffer memory keeps apart; None: none."""
+    """Set the dimensions at which the memory of a buffer is separated; None for no separation."""
     _core.Schedule.set_axis_separator(self, block, buffer, axis_separators or [])
 
 
@@ -103,7 +103,8 @@ def _maker(kind: type[ScheduleAsTVM]) -> Any:
         error_render_level: str = "detail",
         enable_check: bool = True,
     ) -> Any:
-        """A schedule of a function or a module. What `enable_check` disables in TVM is checked all the same."""
+        """Return a schedule of a function or a module. Checks that `enable_check` disables in TVM are made
+        regardless."""
         checked_debug_mask(debug_mask)
         if seed is not None and not isinstance(seed, int):
             raise TypeError(f"seed is a number, not {seed!r}")

@@ -14,7 +14,7 @@ __all__ = ["assert_structural_equal_ignore_global_symbol", "verify_trace_roundtr
 
 
 def assert_structural_equal_ignore_global_symbol(f1: Any, f2: Any, map_free_vars: bool = False) -> None:
-    """Compares functions or modules but for the names they are exported under."""
+    """Compare functions or modules up to the names that they are exported under."""
     if Proofs.mismatch(without_symbols(f1), without_symbols(f2), map_free_vars) is not None:
         check_same(f1, f2, map_free_vars=map_free_vars)
 
@@ -26,7 +26,7 @@ def verify_trace_roundtrip(
     debug_mask: str | int = "all",
     text_format: str | Sequence[str] = ("python", "json"),
 ) -> Any:
-    """Replays the trace from its texts on `mod` and compares; gives the last replayed schedule.
+    """Replay the trace from its texts on `mod` and compare; return the last replayed schedule.
 
     `debug_mask` is checked as for a schedule.
     """

@@ -20,7 +20,8 @@ def prim_func_pass(
     required: Sequence[str] | None = None,
     traceable: bool = False,
 ) -> Any:
-    """The pass that a function of a function, a module and a context is; of a class, its ``transform_function``."""
+    """Decorate a function of a function, a module and a context as a pass; of a class, its method
+    ``transform_function``."""
 
     def function(transform: Any) -> Any:
         return lambda mod, context: with_functions(mod, lambda value: transform(value, mod, context))

@@ -30,7 +30,7 @@ class NoOps:
         self._analyzer = Analyzer()
 
     def statement(self, stmt: Any) -> Any:
-        """The statement without what changes nothing; Evaluate(0) where that is all of it."""
+        """Return the statement without no-ops; Evaluate(0) if nothing remains."""
         if isinstance(stmt, ir.SeqStmt):
             return in_a_row([self.statement(part) for part in stmt.seq])
         if isinstance(stmt, ir.For):
@@ -78,5 +78,5 @@ class NoOps:
 
 
 def without_no_ops(function: Any) -> Any:
-    """The function without them."""
+    """Return the function without no-ops."""
     return function.with_body(NoOps().statement(function.body))

@@ -26,13 +26,13 @@ class Simplifier:
         self._inlined: dict[Any, Any] = {}
 
     def expression(self, expr: Any) -> Any:
-        """The expression in its shortest form."""
+        """Return the simplified expression."""
         if self._inlined:
             expr = _core.substitute(expr, self._inlined)
         return (self._analyzer if expr.dtype == "bool" else self._naming).simplify(expr)
 
     def statement(self, stmt: Any) -> Any:
-        """The statement, with what is inside of it."""
+        """Return the simplified statement."""
         match stmt:
             case ir.For():
                 return self._loop(stmt)
@@ -62,7 +62,7 @@ class Simplifier:
         return with_parts(stmt, self.statement, self.expression)
 
     def _known(self, condition: Any) -> Any:
-        """The condition holds inside a with statement, if it does not read memory, which may change."""
+        """Assume the condition inside a ``with`` statement, if it does not read memory, which may change."""
         scopes = ExitStack()
         for part in conjuncts(condition):
             if not reads(part):
@@ -127,17 +127,17 @@ class Simplifier:
 
 
 def reads(expr: Any) -> bool:
-    """Whether an expression reads memory, or calls what may."""
+    """Return whether an expression reads memory, or calls a function that may."""
     return bool(nodes_of(expr, ir.BufferLoad)) or any(_core.has_effect(call) for call in nodes_of(expr, ir.Call))
 
 
 def _declares_with(body: Any, var: Any) -> bool:
-    """Whether a buffer of the statement has the variable in its shape, its strides or its start."""
+    """Return whether the shape, the strides or the offset of a buffer in the statement uses the variable."""
     buffers = nodes_of(body, ir.Buffer)
     parts = (part for buffer in buffers for part in (*buffer.shape, *buffer.strides, buffer.elem_offset))
     return any(part is not None and var in _core.undefined_vars(ir.Evaluate(part)) for part in parts)
 
 
 def simplified(function: Any) -> Any:
-    """The function with its body simplified."""
+    """Return the function with its body simplified."""
     return function.with_body(Simplifier().statement(function.body))
