@@ -101,7 +101,7 @@ def test_more_threads_than_cores_are_remarked(run: Run) -> None:
     result = run("tune", "product.py", "--trials", "1", "--threads", str(cores + 1), "--quiet")
     assert result.exit_code == 0
     assert f"warning: {cores + 1} threads on {cores} core" in result.stderr and "commands.py" not in result.stderr
-    with pytest.warns(tw.PerformanceWarning, match="take turns") as caught:
+    with pytest.warns(tw.PerformanceWarning, match="threads share") as caught:
         tw.set_num_threads(cores + 1)
     tw.set_num_threads(0)
     assert caught[0].filename == __file__

@@ -89,7 +89,7 @@ def test_prune(tmp_path: Path) -> None:
     path = tmp_path / "records.db"
     key = commit(path, 16, [3.0, 1.0, 2.0, 4.0], failed=2)
     other = commit(path, 32, [5.0], failed=1)
-    assert "5 records forgotten" in run(str(path), "--prune", "2").stdout
+    assert "5 records deleted" in run(str(path), "--prune", "2").stdout
     assert medians(path, key) == [1.0, 2.0] and medians(path, other) == [5.0]
     missing = CliRunner().invoke(app, ["db", str(tmp_path / "missing.db"), "--prune", "2"])
     assert missing.exit_code == 1 and not (tmp_path / "missing.db").exists()

@@ -316,7 +316,7 @@ def tune(
 def report_formats(each: NamedSpace, result: FormatsResult, written: list[str], *, as_json: bool) -> None:
     """Print the results for the formats that a space samples."""
     if as_json:
-        formats = {str(choice): None if choice.why else choice.seconds for choice in result.choices}
+        formats = {str(choice): None if choice.failure else choice.seconds for choice in result.choices}
         print(json.dumps({"name": each.name, "formats": formats, "written": written}))
     else:
         print(f"{result.table()}\nwritten: {', '.join(written)}")
@@ -641,17 +641,17 @@ def db(
 
     if statistics and as_json:
         raise ArgumentError.of("command/options", "--statistics and --json exclude one another", "choose one")
-    say = functools.partial(print, file=sys.stderr) if as_json else print  # standard output is records alone
+    report = functools.partial(print, file=sys.stderr) if as_json else print  # standard output is records alone
     if merge or prune or read or forget_damaged:
         if not is_server(file) and not merge and not read:
             records.read_database(file)  # pruning must not create a database
-        upkeep.change(file, merge or [], read, prune, forget_damaged=forget_damaged, say=say)
+        upkeep.merge_and_prune(file, merge or [], read, prune, forget_damaged=forget_damaged, report=report)
     store = records.read_database(file)
     check_intact(file)
     if write:
         prepare_folder(write, "--export")
         programs, count = record_lines.write_lines(store, write)
-        say(f"{count} records of {programs} programs written to {write}")
+        report(f"{count} records of {programs} programs written to {write}")
     if statistics:
         show_table(upkeep.statistics(store))
     elif as_json:
@@ -742,7 +742,7 @@ def info(
     cflags: Annotated[bool, typer.Option("--cflags", help="Only the flags that find the C headers.")] = False,
     libs: Annotated[bool, typer.Option("--libs", help="Only the flags to link exported objects with.")] = False,
 ) -> None:
-    """Versions, the processor, and the measured limits of this machine."""
+    """Print the versions, the processor, and the measured limits of this machine."""
     from rich.table import Table
 
     import tilewright

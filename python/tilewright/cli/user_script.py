@@ -67,8 +67,8 @@ def load_script(file: Path) -> ModuleType:
     except (SyntaxError, UnicodeDecodeError) as error:
         raise _not_python(file, error) from None
     except SystemExit as error:
-        message = f"the script ended itself with sys.exit({error.code!r}) while it was read"
-        hint = 'put what is to run only by itself under: if __name__ == "__main__":'
+        message = f"the script called sys.exit({error.code!r}) while it was loaded"
+        hint = 'move code that should not run on import below: if __name__ == "__main__":'
         raise ScriptError.of("command/script", f"{message}{_below(place_of(error))}", hint) from None
     except Exception as error:
         message = f"the script raised {type(error).__name__}: {error}"

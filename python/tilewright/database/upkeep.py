@@ -30,17 +30,17 @@ from tilewright.support.json_text import parse_json
 from tilewright.tables import Table
 from tilewright.timing import format_seconds
 
-__all__ = ["change", "entries", "listings", "merge", "prune", "statistics"]
+__all__ = ["entries", "listings", "merge", "merge_and_prune", "prune", "statistics"]
 
 
-def change(
+def merge_and_prune(
     place: str,
     others: Sequence[str],
     folder: Path | None,
     keep: int | None,
     *,
     forget_damaged: bool = False,
-    say: Callable[[str], object],
+    report: Callable[[str], object],
 ) -> None:
     """Add the records of other databases and files, then prune.
 
@@ -50,7 +50,7 @@ def change(
         folder: folder with the two files of a JSON database to import, or None.
         keep: number of records to keep for each program and target, or None for all.
         forget_damaged: whether to delete records that cannot be read.
-        say: function that is called with a message for each change.
+        report: function that is called with a message for each change.
 
     Raises:
         tilewright.ResourceError: a source cannot be read, or the database cannot be written.
@@ -67,13 +67,13 @@ def change(
         warnings.simplefilter("ignore")
         for name, source in named:
             programs, records = merge(store, source)
-            say(f"{records} records and {programs} programs of {name} added")
+            report(f"{records} records and {programs} programs of {name} added")
         if forget_damaged:
             damaged = [record.id for record in _records(store) if record.outcome == DAMAGED]
             store.erase(damaged)
-            say(f"{len(damaged)} damaged records forgotten")
+            report(f"{len(damaged)} damaged records deleted")
         if keep is not None:
-            say(f"{prune(store, keep)} records forgotten")
+            report(f"{prune(store, keep)} records deleted")
 
 
 def _records(store: _core.Database) -> Iterator[_core.Record]:
@@ -160,7 +160,7 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
         for target, found in sorted(by_target.items()):
             finals = store.finals(workload.hash, target)
             for entry in found[:top]:
-                candidate = "as written" if entry.index < 0 else str(entry.index)
+                candidate = "unscheduled" if entry.index < 0 else str(entry.index)
                 how = "alternately" if finals is not None and entry.id == finals.winner else ""
                 time = format_seconds(entry.median)
                 rows.append((target, time, how, str(entry.seed), candidate, entry.created))
@@ -170,7 +170,10 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
         columns = ("target", "time", "timed", "seed", "candidate", "measured")
         remark = f"outcomes: {outcomes or 'no records yet'}"
         if any(row[2] for row in rows):
-            remark += "\nalternately: at the end of a search, with the best few; what tw.compile takes stands first"
+            remark += (
+                "\nalternately: timed again at the end of the search, interleaved with the other finalists; "
+                "tw.compile uses the first row"
+            )
         origins = origin_table(records)
         for host, versions, count in () if origins is None else origins.rows:
             remark += f"\nmeasured on {host}; {versions}: {count} record{'' if count == '1' else 's'}"

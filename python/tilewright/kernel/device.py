@@ -45,7 +45,7 @@ class Device:
 
     @property
     def kind(self) -> str:
-        """``"cpu"``, ``"cuda"`` or ``"opencl"``."""
+        """Return ``"cpu"``, ``"cuda"`` or ``"opencl"``."""
         return next(kind for kind, number in _TYPES.items() if number == self.device_type)
 
     @property

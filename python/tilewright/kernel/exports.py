@@ -86,11 +86,11 @@ def export(
         raise ArgumentError.of(
             "kernel/interpreted", "an interpreted kernel cannot be exported: compile it for 'native'"
         )
-    from tilewright.kernel.omitted_outputs import calls_text
+    from tilewright.kernel.omitted_outputs import signatures_to_json
 
     program = _with_validators(program)
     functions = program.module.functions
-    calls = calls_text(
+    calls = signatures_to_json(
         {
             str(below.attrs["global_symbol"]): call_of(program, functions[key])
             for key, below in program.lowered.functions.items()

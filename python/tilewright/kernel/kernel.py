@@ -753,10 +753,10 @@ def _kernels_of_object(code: bytes) -> dict[str, Kernel]:
 
 def _kernels_of_library(path: str) -> dict[str, Kernel]:
     """Return the kernels of a library, by name, with their validators."""
-    from tilewright.kernel.omitted_outputs import calls_from
+    from tilewright.kernel.omitted_outputs import signatures_from_json
 
     found, text = _core.load_library(path_for_core("path", path))
-    calls = calls_from(text)
+    calls = signatures_from_json(text)
     return with_validators({name: Kernel(base, None, path, calls.get(name)) for name, base in found.items()})
 
 

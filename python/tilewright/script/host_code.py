@@ -7,7 +7,7 @@ import sysconfig
 from collections.abc import Iterator
 from types import TracebackType
 
-from tilewright.script.source import Place, Source
+from tilewright.script.source import Position, Source
 
 #: In the globals of code that the parser itself compiles.
 OWN = "__tilewright_run"
@@ -25,7 +25,7 @@ def _user_entries(error: BaseException) -> Iterator[TracebackType]:
         entry = entry.tb_next
 
 
-def place_in_function(error: BaseException, script: Source) -> tuple[Source, Place] | None:
+def place_in_function(error: BaseException, script: Source) -> tuple[Source, Position] | None:
     """Return the innermost position in a function of the user that the script calls; None without such a function."""
     found = None
     for entry in _user_entries(error):

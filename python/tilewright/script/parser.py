@@ -24,7 +24,7 @@ from tilewright.script.dialect import Dialect
 from tilewright.script.host_code import place_in_function, raised_in
 from tilewright.script.rebinding import ended_hint
 from tilewright.script.report import MAX_PROBLEMS, Problem, ScriptProblem, did_you_mean, span_of, to_error
-from tilewright.script.source import BadSyntax, Place, Source
+from tilewright.script.source import BadSyntax, Position, Source
 from tilewright.support import wrong_arguments
 from tilewright.support.file_names import printable
 
@@ -73,7 +73,7 @@ class Parser:
         self.problems: list[Problem] = []
         self.unknown_scopes = 0  # how many scopes around could not be opened: what belongs in them is at its place
         self.at: ast.AST | None = None  # the node at work: where a failure of Python code is reported
-        self.trail: tuple[tuple[Source, Place], ...] = ()
+        self.trail: tuple[tuple[Source, Position], ...] = ()
         self.statement_call: ast.AST | None = None  # the call that is a statement of its own
         self.statement: ast.stmt | None = None  # the innermost one at work
         self.name = ""  # of the function, for messages
@@ -286,7 +286,7 @@ class Parser:
         source: Source,
         names: dict[str, Any],
         outer: Sequence[Mapping[str, Any]],
-        trail: tuple[tuple[Source, Place], ...],
+        trail: tuple[tuple[Source, Position], ...],
     ) -> Iterator[None]:
         """Parse another text, with other names, inside the ``with`` statement."""
         before = self.source, self.names, self.outer, self._log, self._scope_start, self.trail, self.at
@@ -311,7 +311,7 @@ class Parser:
 
     # ---- places and spans
 
-    def place(self, node: ast.AST | None) -> Place:
+    def place(self, node: ast.AST | None) -> Position:
         """Return the position of a node in the user's file."""
         if node is None:
             line = self.source.first_line

@@ -12,7 +12,7 @@ from types import CodeType, TracebackType
 
 from tilewright import _core
 from tilewright.errors import ScriptError
-from tilewright.script.source import Place, Source
+from tilewright.script.source import Position, Source
 from tilewright.support.file_names import printable
 
 #: Later errors of a script usually follow from the first ones.
@@ -27,8 +27,8 @@ class Problem:
     message: str
     hint: str
     source: Source
-    place: Place
-    trail: tuple[tuple[Source, Place], ...] = ()  # the calls of macros that led there, innermost first
+    place: Position
+    trail: tuple[tuple[Source, Position], ...] = ()  # the calls of macros that led there, innermost first
     span: int = 0  # where it was found in the program; says more than place and trail
 
 
@@ -62,7 +62,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return "did you mean " + (" or ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else quoted[0]) + "?"
 
 
-def span_of(source: Source, place: Place, trail: tuple[tuple[Source, Place], ...] = ()) -> int:
+def span_of(source: Source, place: Position, trail: tuple[tuple[Source, Position], ...] = ()) -> int:
     """Return the position as a span of the core, whose parents are the calls in `trail`."""
     parent = span_of(*trail[0], trail[1:]) if trail else 0
     return _core.intern_span(printable(source.file), *place, parent)
@@ -116,7 +116,7 @@ def _show_source(source: Source) -> None:
     _core.register_source(name, "".join(lines).encode(errors="replace").decode())
 
 
-def _traceback(file: str, place: Place, name: str) -> TracebackType | None:
+def _traceback(file: str, place: Position, name: str) -> TracebackType | None:
     """Return a traceback whose only entry is the line of the script, so that Python, pytest and editors show it."""
     line, column, end_line, end_column = place
     end_line = max(line, end_line)

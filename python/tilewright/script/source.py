@@ -1,4 +1,4 @@
-"""The text of a function, class or script, as a syntax tree whose places in the user's file are known."""
+"""Find the source text of a function, class or script, and parse it to an AST with positions in the user's file."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 from tilewright.errors import ScriptError
 
-#: 1-based: line, column, end line, column behind the end. Columns count characters.
-Place = tuple[int, int, int, int]
+#: line, column, end line and end column (exclusive), counted from 1. Columns count characters.
+Position = tuple[int, int, int, int]
 
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """A piece of a file that is parsed as one script."""
+    """A part of a file that is parsed as one script."""
 
     file: str
-    lines: list[str]  # of the piece, with their line ends
+    lines: list[str]  # with their line ends
     first_line: int  # number of lines[0] in the file
     shift: int = 0  # file line = line in the tree + shift
     tree: ast.Module = field(default_factory=lambda: ast.Module([], []))
     ascii: bool = True
 
-    def place(self, node: ast.AST) -> Place:
+    def place(self, node: ast.AST) -> Position:
         """Return the position of the node in the file."""
         line = getattr(node, "lineno", 1 - self.shift) + self.shift
         column = getattr(node, "col_offset", 0)
@@ -57,9 +57,9 @@ class Source:
 
 
 class BadSyntax(Exception):
-    """The text is not Python; `place` says where."""
+    """The text is not Python; `place` is the position of the error."""
 
-    def __init__(self, message: str, source: Source, place: Place) -> None:
+    def __init__(self, message: str, source: Source, place: Position) -> None:
         super().__init__(message)
         self.source = source
         self.place = place
@@ -69,7 +69,7 @@ def parse_text(source: Source, text: str) -> ast.Module:
     """Parse `text`: the text of `source`, or that text below an added `if 1:` line."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the user's literals: Python has said it already, or will
+            warnings.simplefilter("ignore")  # about the user's literals: Python reports them itself
             return ast.parse(text, source.file)
     except SyntaxError as error:
         line = min((error.lineno or 1) + source.shift, source.first_line + len(source.lines))
@@ -86,7 +86,7 @@ def parse_text(source: Source, text: str) -> ast.Module:
         raise BadSyntax("the script is nested deeper than Python's parser can take", source, _start(source)) from None
 
 
-def _start(source: Source) -> Place:
+def _start(source: Source) -> Position:
     return source.first_line, 1, source.first_line, 2
 
 
@@ -127,12 +127,14 @@ def from_function(func: FunctionType) -> Source:
     code = func.__code__
     source = _from_lines(code.co_filename, code.co_firstlineno, func.__globals__, func.__name__)
     first = source.tree.body[0] if source.tree.body else None
-    if not isinstance(first, ast.FunctionDef) or first.name != code.co_name:  # another text than the function is from
+    if (
+        not isinstance(first, ast.FunctionDef) or first.name != code.co_name
+    ):  # the text has changed since the definition
         raise _no_source(func.__name__)
     return source
 
 
-def from_class(cls: type, definer: Any) -> Source:
+def from_class(cls: type, definer: FrameType) -> Source:
     """Return the `class` statement of a class; `definer` is the frame that applies the decorator."""
     file = definer.f_code.co_filename
     line = definer.f_lineno
@@ -207,11 +209,15 @@ def _from_lines(file: str, first: int, module: dict[str, Any], name: str) -> Sou
     raise failure
 
 
+#: maximum number of candidate ends of a statement, before the end of the file
+_MAX_CANDIDATES = 16
+
+
 def _possible_ends(lines: list[str], first: int) -> list[int]:
     """Return candidate end lines (exclusive) of the statement at `first`, to be tried in order.
 
-    A statement ends before a line that is indented as its first line, or less; but such lines also occur inside
-    brackets and strings. What is cut off inside of those does not parse.
+    The statement ends before a line with at most its own indentation, but such lines also occur inside brackets and
+    strings. A text that is cut off there does not parse, so the first candidate that parses is right.
     """
     indent = _indent(lines[first])
     ends = []
@@ -227,7 +233,7 @@ def _possible_ends(lines: list[str], first: int) -> list[int]:
             continue
         elif text[0] not in ")]}":
             ends.append(number)
-            if len(ends) == 16:
+            if len(ends) == _MAX_CANDIDATES:
                 break
     ends.append(len(lines))
     return ends

@@ -121,9 +121,9 @@ class Summary:
         for threads in dict.fromkeys(row.threads for row in self.rows):
             unchecked = ", unscheduled program unchecked" if self.is_unchecked else ""
             rows = [row for row in self.rows if row.threads == threads]
-            shared = timing.company(max(row.disturbed for row in rows))
+            contention = timing.contention_label(max(row.disturbed for row in rows))
             where = f"on {self.device}" if self.device else f"{threads} thread{'s' if threads > 1 else ''}"
-            title = f"{name}, {where}{shared}{when}{unchecked}"
+            title = f"{name}, {where}{contention}{when}{unchecked}"
             tables.append(table(rows, title, self.result.task.work.dtype))
         return tables
 
@@ -160,12 +160,12 @@ class Summary:
                 )
                 break
         for threads in dict.fromkeys(row.threads for row in self.rows):
-            shared = max(row.disturbed for row in self.rows if row.threads == threads)
-            if shared > timing.MOSTLY:
+            disturbed = max(row.disturbed for row in self.rows if row.threads == threads)
+            if disturbed > timing.CONTENDED_ABOVE:
                 many = f"{threads} thread{'s' if threads > 1 else ''}"
                 notes.append(
-                    f"contended: with {many}, other programs took a processor away in {shared:.0%} of the slices; on a "
-                    "machine of their own the kernels take less"
+                    f"contended: with {many}, other programs took a processor away in {disturbed:.0%} of the slices; "
+                    "on a machine of their own the kernels take less"
                 )
         if self.device:
             notes.append(NOT_AS_WRITTEN)

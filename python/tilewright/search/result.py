@@ -23,7 +23,7 @@ from tilewright.support.notes import note_heuristics
 from tilewright.tables import Table
 from tilewright.task.arguments import aligned, make_arrays
 from tilewright.task.task import Task
-from tilewright.timing import KernelCalls, Timing, company, compare, format_seconds, format_share
+from tilewright.timing import KernelCalls, Timing, compare, contention_label, format_seconds, format_share
 
 if TYPE_CHECKING:
     from tilewright.kernel.kernel import Kernel
@@ -152,7 +152,7 @@ class TuneResult:
         else:
             runs = "; result.kernel runs on as many threads, kernels of tw.compile on all cores"
         where += ", cold caches" * self.task.cold
-        beside = company(self._cache["disturbed"]) if "disturbed" in self._cache else ""
+        beside = contention_label(self._cache["disturbed"]) if "disturbed" in self._cache else ""
         tried = f"{self.progress.trials} trial{'' if self.progress.trials == 1 else 's'}"
         if self.stop_reason == "exhausted":
             tried += ": all that the space holds"

@@ -1,8 +1,9 @@
 """Products of tiles by the warps of Nvidia's GPUs, register by register (ldmatrix, mma).
 
-A warp holds a tile as buffers of scope "warp": element (thread, register). The layout functions say which element of
-the tile that is. As in TVM, descriptions of operands that are transposed on their way, and of B, have the layout of A:
-the registers of such an operand are only right for the product of the same group.
+A warp holds a tile as buffers of scope "warp": element (thread, register). The layout functions map between that and
+the element of the tile. As in TVM, the description of a transposing load, and of every load of B, uses the layout of A.
+It does not define which register holds which element: such a load is correct only together with the ``mma`` of the
+same :func:`get_mma_intrin_group`.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ __all__ = [
 _THREADS = 32
 _ALIGNED = {"align": 64, "offset_factor": 16}
 _FLOAT8 = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+#: abbreviation of a dtype in TVM's intrinsic names
 _SHORT = {"float16": "f16", "float32": "f32", "int8": "i8", "int32": "i32", "bfloat16": "bf16"} | {
     v: k for k, v in _FLOAT8.items()
 }
+#: spelling of a dtype in T.ptx_mma
 _PTX = {"float16": "fp16", "float32": "fp32", "int8": "int8", "int32": "int32", "bfloat16": "bf16"} | {
     v: k for k, v in _FLOAT8.items()
 }
@@ -105,7 +108,7 @@ def get_ldmatrix_intrin(
     shape, layout = _layout_of(k_dim, matrix_name, transposed)
     offset_of = _offset_of(k_dim, matrix_name, transposed)
     registers = shape[0] * shape[1] // _THREADS
-    # Of bytes, B by columns: there is no such load, and each thread collects its elements.
+    # ldmatrix.trans moves only 16-bit elements: for bytes, each thread loads its elements of B one by one.
     trans = transposed == (matrix_name == "A")
     if k_dim == 32:
         trans = matrix_name == "B" and not transposed
@@ -268,7 +271,8 @@ def get_mma_intrin_group(
 ) -> dict[str, str]:
     """Return the names of the intrinsics of one product: init, load_a, load_b, compute and store.
 
-    An ArgumentError names the one that there is none of.
+    Raises:
+        tilewright.ArgumentError: one of them is not registered.
     """
     stored = _SHORT[store_to_smem_dtype or out_dtype]
     dyn = "_dyn" if load_scope == "shared.dyn" else ""

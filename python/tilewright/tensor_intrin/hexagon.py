@@ -1,4 +1,7 @@
-"""Tensor intrinsics of Hexagon: thirty-two sums of products, copies. Data: no code is generated for them yet."""
+"""Tensor intrinsics of Hexagon HVX: 32-lane dot products (vrmpy, vdmpy) and DMA copies into VTCM.
+
+They are for scheduling only: Tilewright generates no Hexagon code.
+"""
 
 from __future__ import annotations
 

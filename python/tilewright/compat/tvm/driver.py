@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import tilewright as tw
-from tilewright.compat.tvm.runtime.module import seen
-from tilewright.compat.tvm.sparse.lower import completed
+from tilewright.compat.tvm.runtime.module import as_tvm
+from tilewright.compat.tvm.sparse.lower import with_initialization
 from tilewright.compat.tvm.target import current
 from tilewright.compat.tvm.tir.transform.horizontal_fusion import fused
 from tilewright.compat.tvm.transform import PassContext
@@ -28,7 +28,7 @@ def build(
     mod = _finished(mod)
     chosen = target if target is not None else current()
     checked = bool(PassContext.current().config.get("tir.instrument_bound_checkers"))
-    return seen(
+    return as_tvm(
         tw.compile(mod, target="native" if chosen is None else chosen, schedule="as written", check_bounds=checked)
     )
 
@@ -50,7 +50,7 @@ def _finished(mod: Any) -> Any:
     that is annotated `horizontal_fuse` are fused, and lowered iterations are completed where the script has not called
     lower_sparse_buffer."""
     if not isinstance(mod, IRModule):
-        return fused(completed(mod)) if isinstance(mod, PrimFunc) else mod
+        return fused(with_initialization(mod)) if isinstance(mod, PrimFunc) else mod
     made = {str(name): _finished(func) for name, func in mod.functions.items()}
     same = all(func.same_as(made[str(name)]) for name, func in mod.functions.items())
     return mod if same else IRModule(made, mod.attrs)

@@ -23,7 +23,7 @@ class TargetKind(str):
         return str(self)
 
 
-#: What TVM says of options that a target does not have.
+#: defaults that TVM returns for options that a target does not set
 _DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("arch", "device_name", "mcpu"), ""),
     **dict.fromkeys(("max_function_args", "vtcm_capacity", "l2_cache_size_bytes"), 0),
@@ -130,10 +130,10 @@ def hexagon(cpu_ver: str = "v68", *, num_cores: int = 1, vtcm_capacity: int = 0,
     """Return a Hexagon digital signal processor, for scheduling only.
 
     Args:
-        cpu_ver: its version.
-        num_cores: how many cores it has.
-        vtcm_capacity: tightly coupled memory for vectors, in bytes.
-        options: what else there is, which concerns generated code only.
+        cpu_ver: version of the processor.
+        num_cores: number of cores.
+        vtcm_capacity: bytes of tightly coupled memory for vectors (VTCM).
+        options: further options of TVM, which only concern generated code and are ignored.
     """
     return TargetAsTVM(
         {"kind": "hexagon", "mcpu": f"hexagon{cpu_ver}", "num-cores": num_cores, "vtcm-capacity": vtcm_capacity}

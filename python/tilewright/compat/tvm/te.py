@@ -65,7 +65,7 @@ class TensorAsTVM(te.Tensor):
         return next(number for number, tensor in enumerate(outputs) if tensor is self)
 
 
-def seen(made: Any) -> Any:
+def as_tvm(made: Any) -> Any:
     """Return tensors as TVM's scripts see them."""
     for tensor in made if isinstance(made, list | tuple) else [made]:
         if type(tensor) is te.Tensor:
@@ -76,7 +76,7 @@ def seen(made: Any) -> Any:
 
 def placeholder(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
     """Return an input tensor."""
-    made = seen(te.placeholder(*args, **kwargs))
+    made = as_tvm(te.placeholder(*args, **kwargs))
     made.op.shape, made.op.dtype = made.shape, made.dtype
     return made
 
@@ -105,7 +105,7 @@ class tag_scope(contextlib.ContextDecorator):
 
 def compute(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
     """Return a tensor computed by a formula of its elements."""
-    made = seen(te.compute(*args, **kwargs))
+    made = as_tvm(te.compute(*args, **kwargs))
     if tag_scope.current is not None:
         for tensor in made if isinstance(made, list | tuple) else [made]:
             tensor.op.tag = tensor.op.tag or tag_scope.current.tag
@@ -127,7 +127,7 @@ def extern(  # type: ignore[no-redef]
     outputs = [out_buffers] if isinstance(out_buffers, _core.Buffer) else out_buffers
     named = [in_buffers] if isinstance(in_buffers, _core.Buffer) else in_buffers
     function = fcompute if named is None else _reading(list(inputs), list(named), fcompute)
-    return seen(te.extern(shape, inputs, function, name, dtype, None, outputs, tag, attrs))
+    return as_tvm(te.extern(shape, inputs, function, name, dtype, None, outputs, tag, attrs))
 
 
 def _reading(inputs: list[Any], named: list[Any], fcompute: Callable[..., Any]) -> Callable[..., Any]:

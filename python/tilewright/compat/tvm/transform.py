@@ -25,8 +25,8 @@ __all__ = [
 _ACTIVE: ThreadStack[PassContext] = ThreadStack()
 
 
-#: Options of TVM that steer how its passes go about their work: Tilewright's pipeline decides that itself.
-_STEERING = frozenset(
+#: options of TVM's passes, accepted and ignored: Tilewright's pipeline has no such options
+_IGNORED_OPTIONS = frozenset(
     "tir." + name
     for name in [
         "HoistExpression",
@@ -51,14 +51,14 @@ _STEERING = frozenset(
 
 
 class PassContext:
-    """Options of what is built inside. ``tir.instrument_bound_checkers`` checks bounds; options that steer TVM's passes
-    (``tir.disable_vectorize``, ``tir.UnrollLoop``) are kept and change nothing, as Tilewright's pipeline is one.
+    """Options for builds inside the context.
 
-    Instruments are notified of passes that are called inside; a :class:`Sequential` skips those that are disabled,
-    or of a higher level than `opt_level`, unless they are required. Tilewright's own pipeline is none of them.
+    ``tir.instrument_bound_checkers`` adds bounds checks; other known options are stored and ignored. Instruments are
+    called around passes in the context. A :class:`Sequential` skips disabled passes, and passes above `opt_level` that
+    are not required. Tilewright's own pipeline does not call instruments.
 
     Raises:
-        TypeError: an option asks for something that Tilewright does not do.
+        TypeError: Tilewright does not support an option.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class PassContext:
             if value:
                 raise TypeError(f"Tilewright has no PassContext({name}=...) yet")
         for name in config or {}:
-            if name not in _STEERING and name != "tir.instrument_bound_checkers":
+            if name not in _IGNORED_OPTIONS and name != "tir.instrument_bound_checkers":
                 raise TypeError(f"Tilewright has no option {name!r} of PassContext yet")
         self.opt_level = opt_level
         self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
@@ -143,7 +143,7 @@ class PassContext:
     @staticmethod
     def list_configs() -> dict[str, dict[str, str]]:
         """Return the known options."""
-        return {name: {} for name in sorted({*_STEERING, "tir.instrument_bound_checkers"})}
+        return {name: {} for name in sorted({*_IGNORED_OPTIONS, "tir.instrument_bound_checkers"})}
 
 
 class PassInfo:
@@ -238,15 +238,19 @@ def ApplyPassToFunction(
     return Pass(run, PassInfo(0, "ApplyPassToFunction"))
 
 
-def decorated(
-    function: Any, opt_level: int, name: str | None, required: Sequence[str] | None, make: Callable[..., Any]
+def pass_decorator(
+    function: Any,
+    opt_level: int,
+    name: str | None,
+    required: Sequence[str] | None,
+    make: Callable[..., Any],
+    method: str,
 ) -> Any:
-    """Return the pass of a function, or the class of passes of a class that has the method `make.__name__`."""
+    """Return the pass of a function; for a class, the class of passes that run its method `method`."""
 
     def wrap(target: Any) -> Any:
         if not inspect.isclass(target):
             return Pass(make(target), PassInfo(opt_level, name or target.__name__, required))
-        method = f"transform_{make.__name__}"
 
         class Made(Pass):
             def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -274,7 +278,4 @@ def module_pass(
 ) -> Any:
     """Return the pass of a function of a module and a context; of a class, that of its method ``transform_module``."""
 
-    def module(function: Any) -> Any:
-        return function
-
-    return decorated(pass_func, opt_level or 0, name, required, module)
+    return pass_decorator(pass_func, opt_level or 0, name, required, lambda function: function, "transform_module")

@@ -164,7 +164,7 @@ class SQLiteDatabase(TablesDatabase):
 
     @property
     def path(self) -> str:
-        """The path of the file; ":memory:" if there is none."""
+        """Return the path of the file; ":memory:" if there is none."""
         return str(self._store.path)
 
     def flush(self) -> None:

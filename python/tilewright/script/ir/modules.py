@@ -20,17 +20,18 @@ from tilewright.script.tir.functions import captured, class_code, define_functio
 
 
 class FunctionNames:
-    """The name of the class inside its body: its functions, which may be called before they are defined."""
+    """The namespace of a module class inside its own body. Attributes are the module's functions, also before their
+    definition."""
 
     def __init__(self, name: str, functions: Mapping[str, Any]) -> None:
-        # Functions may have any name, also that of an attribute: only `__getattribute__` knows all of them.
+        # A function may be named like any attribute, so lookups go through __getattribute__.
         object.__setattr__(self, "_parts", (name, functions))
 
     def __getattribute__(self, name: str) -> Any:
         module, functions = object.__getattribute__(self, "_parts")
         if name in functions:
             return functions[name]
-        if name.startswith("__"):  # what Python asks of every object
+        if name.startswith("__"):  # attributes that Python reads of every object
             return object.__getattribute__(self, name)
         raise ScriptProblem(
             "script/unknown-function",
@@ -39,7 +40,7 @@ class FunctionNames:
         )
 
 
-#: The attribute that holds what module_global_infos says.
+#: attribute of a module with the argument of module_global_infos
 GLOBAL_INFOS = "global_infos"
 
 

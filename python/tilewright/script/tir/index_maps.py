@@ -1,4 +1,4 @@
-"""Maps of indices, as functions of Python say them."""
+"""Build IndexMaps from Python functions of indices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tilewright.script.report import fail
 
 
 class AxisSeparator:
-    """Stands among the new indices of a map where the axes behind it are laid out on their own."""
+    """Marker among the results of an index map: the dimensions after it form a separate group in memory (TVM's axis
+    separator)."""
 
     def __repr__(self) -> str:
         return "T.AXIS_SEPARATOR"
@@ -26,14 +27,16 @@ AXIS_SEPARATOR = AxisSeparator()
 def _index_variables(mapping: Callable[..., Any], ndim: int | None, dtype: str) -> tuple[list[Any], dict[str, Any]]:
     """Return index variables for the parameters of `mapping`: positional ones, and keyword-only ones by name."""
     if not callable(mapping):
-        said = f"an index map is made of a function of indices, not of a {type(mapping).__name__}"
-        raise fail("script/index-map", said, "such as lambda i, j: (j, i)")
+        message = f"an index map is made of a function of indices, not of a {type(mapping).__name__}"
+        raise fail("script/index-map", message, "such as lambda i, j: (j, i)")
     kinds = inspect.Parameter
     try:
         parameters = list(inspect.signature(mapping).parameters.values())
-    except ValueError as error:  # int, max: code of C that does not say what it takes
-        said = f"Python does not know what '{getattr(mapping, '__name__', mapping)}' takes"
-        raise fail("script/index-map", said, "write a function of the indices, such as lambda i, j: (j, i)") from error
+    except ValueError as error:  # int, max: C functions without a signature
+        message = f"Python does not know what '{getattr(mapping, '__name__', mapping)}' takes"
+        raise fail(
+            "script/index-map", message, "write a function of the indices, such as lambda i, j: (j, i)"
+        ) from error
     fixed = sum(p.kind is not kinds.VAR_POSITIONAL for p in parameters)
     if any(p.kind is kinds.VAR_KEYWORD for p in parameters):
         raise fail(

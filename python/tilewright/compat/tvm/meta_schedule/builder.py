@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.meta_schedule.asking import asks
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to
 from tilewright.meta_schedule.builder import (
     Builder,
     BuilderInput,
@@ -28,7 +28,7 @@ __all__ = [
 create = Builder.create
 
 
-@asks(Builder)
+@delegates_to(Builder)
 class PyBuilder:
     """The base of builders in Python, which ``derived_object`` decorates."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule import tune_context  # noqa: F401  (says how contexts are seen)
+from tilewright.compat.tvm.meta_schedule import tune_context  # noqa: F401  (registers the subclass)
 from tilewright.meta_schedule.derived import (
     cpu_count,
     fork_seed,

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
-from tilewright.compat.tvm.meta_schedule.asking import asks
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
 from tilewright.cost_model import feature_extractor as own
 
@@ -58,7 +58,7 @@ class FeatureExtractor(metaclass=Renamed):
     FeatureExtractorType = Any
 
 
-@asks(_core.FeatureExtractor)
+@delegates_to(_core.FeatureExtractor)
 class PyFeatureExtractor:
     """The base of extractors in Python, to be decorated with derived_object."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.meta_schedule.asking import asks
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to
 from tilewright.meta_schedule.measure_callback import (
     AddToDatabase,
     MeasureCallback,
@@ -24,7 +24,7 @@ __all__ = [
 create = MeasureCallback.create
 
 
-@asks(MeasureCallback)
+@delegates_to(MeasureCallback)
 class PyMeasureCallback:
     """The base of callbacks in Python, which ``derived_object`` decorates."""
 

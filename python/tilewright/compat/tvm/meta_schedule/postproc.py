@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
-from tilewright.compat.tvm.meta_schedule.asking import asks, supported
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to, supported
 from tilewright.meta_schedule.postproc import (
     DisallowAsyncStridedMemCopy,
     DisallowDynamicLoop,
@@ -50,7 +50,7 @@ class Postproc(metaclass=Renamed):
     create = staticmethod(create)
 
 
-@asks(_core.Postproc)
+@delegates_to(_core.Postproc)
 class PyPostproc:
     """The base of postprocessors in Python, to be decorated with derived_object."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
-from tilewright.compat.tvm.meta_schedule.asking import asks, supported
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to, supported
 from tilewright.meta_schedule.schedule_rule import (
     AddRFactor,
     ApplyCustomRule,
@@ -56,7 +56,7 @@ class ScheduleRule(metaclass=Renamed):
     create = staticmethod(create)
 
 
-@asks(_core.ScheduleRule)
+@delegates_to(_core.ScheduleRule)
 class PyScheduleRule:
     """The base of rules in Python, to be decorated with derived_object."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
-from tilewright.compat.tvm.meta_schedule.asking import asking, asks, call_derived, initialize
+from tilewright.compat.tvm.meta_schedule.delegation import call_derived, delegates_to, delegating_class, initialize
 from tilewright.meta_schedule.search_strategy import MeasureCandidate, ReplayFunc, ReplayTrace
 
 __all__ = [
@@ -73,7 +73,7 @@ class SearchStrategy(metaclass=Renamed):
     SearchStrategyType = Any
 
 
-_ASKED = (
+_DELEGATED = (
     "_initialize_with_tune_context",
     "generate_measure_candidates",
     "notify_runner_results",
@@ -82,7 +82,7 @@ _ASKED = (
 )
 
 
-class _PySearchStrategy(asking(_core.SearchStrategy, *_ASKED)):  # type: ignore[misc]
+class _PySearchStrategy(delegating_class(_core.SearchStrategy, *_DELEGATED)):  # type: ignore[misc]
     """The component behind a PySearchStrategy."""
 
     def pre_tuning(
@@ -96,7 +96,7 @@ class _PySearchStrategy(asking(_core.SearchStrategy, *_ASKED)):  # type: ignore[
         call_derived(self, "pre_tuning", max_trials, num_trials_per_iter, design_spaces, database, cost_model)
 
 
-@asks(_PySearchStrategy)
+@delegates_to(_PySearchStrategy)
 class PySearchStrategy:
     """The base of strategies in Python, to be decorated with derived_object."""
 

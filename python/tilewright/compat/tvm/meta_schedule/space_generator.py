@@ -8,8 +8,8 @@ from typing import Any
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
 from tilewright.compat.tvm.meta_schedule import schedule_rule
-from tilewright.compat.tvm.meta_schedule.asking import asking, asks, initialize
-from tilewright.compat.tvm.meta_schedule.seen import seen
+from tilewright.compat.tvm.meta_schedule.as_tvm import as_tvm
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to, delegating_class, initialize
 from tilewright.errors import ScheduleError
 
 __all__ = [
@@ -83,7 +83,7 @@ class _Native(_Named):
     def generate_design_space(self: Any, mod: Any) -> list[Any]:
         """Return the schedules of a program."""
         try:
-            return [seen(sch) for sch in _core.SpaceGenerator.generate_design_space(self, mod)]
+            return [as_tvm(sch) for sch in _core.SpaceGenerator.generate_design_space(self, mod)]
         except ScheduleError as error:
             if error.code == "post_order_apply/P1":
                 check = "TVMError: Check failed: (block_names_.count(block->name_hint) == 0) is false: "
@@ -101,7 +101,7 @@ class ScheduleFn(_Native, _core.ScheduleFn):
         postprocs: Parts = "from-target",
         mutator_probs: Parts = "from-target",
     ) -> None:
-        super().__init__(lambda sch: sch_fn(seen(sch)))
+        super().__init__(lambda sch: sch_fn(as_tvm(sch)))
         self.sch_fn = sch_fn
         _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
 
@@ -158,10 +158,10 @@ class SpaceGenerator(metaclass=Renamed):
     ScheduleFnType = SpaceGeneratorType = Any
 
 
-_ASKED = ("_initialize_with_tune_context", "generate_design_space", "clone")
+_DELEGATED = ("_initialize_with_tune_context", "generate_design_space", "clone")
 
 
-class _PySpaceGenerator(_Named, asking(_core.SpaceGenerator, *_ASKED)):  # type: ignore[misc]
+class _PySpaceGenerator(_Named, delegating_class(_core.SpaceGenerator, *_DELEGATED)):  # type: ignore[misc]
     """The component behind a PySpaceGenerator."""
 
     def __init__(self, sch_rules: Any, postprocs: Any, mutator_probs: Any) -> None:
@@ -169,7 +169,7 @@ class _PySpaceGenerator(_Named, asking(_core.SpaceGenerator, *_ASKED)):  # type:
         _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
 
 
-@asks(_PySpaceGenerator, "sch_rules", "postprocs", "mutator_probs")
+@delegates_to(_PySpaceGenerator, "sch_rules", "postprocs", "mutator_probs")
 class PySpaceGenerator:
     """The base of generators in Python, to be decorated with derived_object."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.meta_schedule.asking import asks, call_derived
-from tilewright.compat.tvm.meta_schedule.seen import see_as, seen
+from tilewright.compat.tvm.meta_schedule.as_tvm import as_tvm, register_subclass
+from tilewright.compat.tvm.meta_schedule.delegation import call_derived, delegates_to
 from tilewright.meta_schedule import task_scheduler
 from tilewright.meta_schedule.task_scheduler import TaskRecord, TaskScheduler
 
@@ -29,13 +29,13 @@ class RoundRobin(task_scheduler.RoundRobin):
     """One batch after the other."""
 
 
-see_as(task_scheduler.GradientBased, GradientBased)
-see_as(task_scheduler.RoundRobin, RoundRobin)
+register_subclass(task_scheduler.GradientBased, GradientBased)
+register_subclass(task_scheduler.RoundRobin, RoundRobin)
 
 
 def create(kind: Any = "gradient", *args: Any, **kwargs: Any) -> Any:
     """Return the scheduler of this kind."""
-    return seen(TaskScheduler.create(kind, *args, **kwargs))
+    return as_tvm(TaskScheduler.create(kind, *args, **kwargs))
 
 
 @_with_fields
@@ -46,7 +46,7 @@ class _PyTaskScheduler(TaskScheduler):
         return int(call_derived(self, "next_task_id"))
 
 
-def _asked_first(name: str) -> Any:
+def _user_method_or_default(name: str) -> Any:
     """Return a method that calls the method of the user's object if its class defines one, else the default."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -57,10 +57,10 @@ def _asked_first(name: str) -> Any:
 
 
 for _name in ("tune", "join_running_task", "terminate_task", "touch_task", "print_tuning_statistics"):
-    setattr(_PyTaskScheduler, _name, _asked_first(_name))
+    setattr(_PyTaskScheduler, _name, _user_method_or_default(_name))
 
 
-@asks(_PyTaskScheduler)
+@delegates_to(_PyTaskScheduler)
 @_with_fields
 class PyTaskScheduler:
     """The base of schedulers in Python, which ``derived_object`` decorates."""

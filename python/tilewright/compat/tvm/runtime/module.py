@@ -14,7 +14,7 @@ from tilewright.compat.tvm.runtime.devices import Device
 from tilewright.kernel.kernel import Kernel, KernelModule
 from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
 
-__all__ = ["BenchmarkResult", "Module", "load_module", "seen"]
+__all__ = ["BenchmarkResult", "Module", "as_tvm", "load_module"]
 
 Module = Kernel | KernelModule
 
@@ -64,10 +64,20 @@ def time_evaluator(
     cache_flush_bytes: int = 0,
     f_preproc: str = "",
 ) -> Callable[..., BenchmarkResult]:
-    """A function that times the kernel of that name: `repeat` times the mean of `number` calls, or of as many as fill
-    `min_repeat_ms`. With "cache_flush_cpu_non_first_arg" for `f_preproc`, or with any `cache_flush_bytes`, the caches
-    hold other data before calls. After each `repeats_to_cooldown` repeats there are `cooldown_interval_ms` of rest.
-    No call takes no time, so nothing depends on `limit_zero_time_iterations`."""
+    """Return a function that times a kernel.
+
+    Args:
+        func_name: name of the kernel.
+        dev: device that the kernel runs on.
+        number: calls per repeat, whose mean is one result.
+        repeat: number of results.
+        min_repeat_ms: minimum duration of a repeat; `number` is increased to reach it.
+        limit_zero_time_iterations: ignored, as every call takes measurable time.
+        cooldown_interval_ms: pause after each `repeats_to_cooldown` repeats.
+        repeats_to_cooldown: number of repeats between pauses.
+        cache_flush_bytes: if positive, the caches are flushed before calls, whatever the number.
+        f_preproc: "cache_flush_cpu_non_first_arg" also flushes the caches before calls; "" for nothing.
+    """
     if not dev.exist:
         raise ValueError(f"Tilewright runs nothing on {dev} yet")
     if f_preproc not in ("", "cache_flush_cpu_non_first_arg"):
@@ -173,7 +183,7 @@ class KernelAsTVM(Kernel):
     """A compiled function."""
 
     def __getitem__(self, name: str) -> Any:
-        return seen(super().__getitem__(name))
+        return as_tvm(super().__getitem__(name))
 
 
 @_with_methods
@@ -181,10 +191,10 @@ class KernelsAsTVM(KernelModule):
     """Compiled functions by name."""
 
     def __getitem__(self, name: str) -> Any:
-        return seen(super().__getitem__(name))
+        return as_tvm(super().__getitem__(name))
 
 
-def seen(compiled: Any) -> Any:
+def as_tvm(compiled: Any) -> Any:
     """Return compiled kernels with the methods of TVM's modules."""
     subclasses: dict[type, type] = {Kernel: KernelAsTVM, KernelModule: KernelsAsTVM}
     if type(compiled) in subclasses:
@@ -194,4 +204,4 @@ def seen(compiled: Any) -> Any:
 
 def load_module(path: str | Path) -> Any:
     """Return the kernels of an exported library."""
-    return seen(tw.load(path))
+    return as_tvm(tw.load(path))

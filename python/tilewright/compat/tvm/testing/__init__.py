@@ -26,8 +26,8 @@ from tilewright.testing.requires import Requirement, host_features, requires_pac
 
 _missing = missing("tvm.testing")
 
-#: What tests of TVM may need and Tilewright has no code for, each with a mark "requires_..." of its own.
-_OF_OTHERS = frozenset(
+#: features that tests of TVM may need and Tilewright does not have; each has a mark "requires_..."
+_UNSUPPORTED_FEATURES = frozenset(
     [
         "adreno_opencl_vulkan",
         "adreno_vulkan_opencl",
@@ -62,7 +62,7 @@ _OF_OTHERS = frozenset(
 
 def __getattr__(name: str) -> Any:
     """Return a mark that skips tests of a feature that Tilewright does not have."""
-    if name.removeprefix("requires_") in _OF_OTHERS:
+    if name.removeprefix("requires_") in _UNSUPPORTED_FEATURES:
         return Requirement(name.removeprefix("requires_").replace("_", " "))
     return _missing(name)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.asking import asks
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to
 from tilewright.cost_model import AnalyticalModel, MLPModel, RandomModel, ResidualModel, XGBModel, create
 
 _HERE = "tilewright.compat.tvm.meta_schedule.cost_model"
@@ -40,7 +40,7 @@ class CostModel(metaclass=Renamed):
     CostModelType = Any
 
 
-@asks(_core.CostModel)
+@delegates_to(_core.CostModel)
 class PyCostModel:
     """The base of cost models in Python, to be decorated with derived_object."""
 

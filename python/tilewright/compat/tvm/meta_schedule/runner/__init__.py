@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.meta_schedule.asking import asks, call_derived
+from tilewright.compat.tvm.meta_schedule.delegation import call_derived, delegates_to
 from tilewright.compat.tvm.meta_schedule.runner.local_runner import LocalRunner, LocalRunnerFuture
 from tilewright.compat.tvm.meta_schedule.runner.rpc_runner import RPCConfig, RPCRunner
 from tilewright.meta_schedule.runner import EvaluatorConfig, Runner, RunnerFuture, RunnerInput, RunnerResult
@@ -27,7 +27,7 @@ __all__ = [
 create = Runner.create
 
 
-@asks(Runner)
+@delegates_to(Runner)
 class PyRunner:
     """The base of runners in Python, which ``derived_object`` decorates."""
 
@@ -49,7 +49,7 @@ class _PyRunnerFuture(RunnerFuture):
         return call_derived(self, "result")
 
 
-@asks(_PyRunnerFuture)
+@delegates_to(_PyRunnerFuture)
 class PyRunnerFuture:
     """The base of futures in Python, which ``derived_object`` decorates."""
 

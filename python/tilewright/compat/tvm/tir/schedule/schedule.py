@@ -18,11 +18,10 @@ from tilewright.errors import ScheduleError
 __all__ = ["BlockRV", "ExprRV", "LoopRV", "Schedule", "ScheduleError"]
 
 
-def checked_debug_mask(mask: str | int) -> None:
+def check_debug_mask(mask: str | int) -> None:
     """Raise an error for masks that TVM refuses.
 
-    The mask asks for checks of caches; Tilewright derives those facts anew after each step, so every schedule is as
-    checked as one with the mask "all".
+    The mask is otherwise ignored: Tilewright recomputes the cached flags after each step.
     """
     if not isinstance(mask, str | int):
         raise TypeError(f"debug_mask is 'all', 'none' or a number, not {mask!r}")
@@ -41,7 +40,7 @@ class CachedFlags(NamedTuple):
 class StateAsTVM:
     """The state of a schedule, with the properties that TVM's tests use."""
 
-    #: What was asked to be checked, as bits; Tilewright always checks.
+    #: the mask of checks, as bits; Tilewright always checks
     debug_mask = 0
 
     def __init__(self, state: _core.ScheduleState) -> None:
@@ -105,7 +104,7 @@ def _maker(kind: type[ScheduleAsTVM]) -> Any:
     ) -> Any:
         """Return a schedule of a function or a module. Checks that `enable_check` disables in TVM are made
         regardless."""
-        checked_debug_mask(debug_mask)
+        check_debug_mask(debug_mask)
         if seed is not None and not isinstance(seed, int):
             raise TypeError(f"seed is a number, not {seed!r}")
         if seed is not None and not 1 <= seed <= 2**31 - 1:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.compat.tvm.ir.base import Proofs
-from tilewright.compat.tvm.tir.schedule.schedule import checked_debug_mask
+from tilewright.compat.tvm.tir.schedule.schedule import check_debug_mask
 from tilewright.testing import check_same, check_trace
 from tilewright.testing.check import without_symbols
 
@@ -30,6 +30,6 @@ def verify_trace_roundtrip(
 
     `debug_mask` is checked as for a schedule.
     """
-    checked_debug_mask(debug_mask)
+    check_debug_mask(debug_mask)
     formats = [text_format] if isinstance(text_format, str) else list(text_format)
     return check_trace(sch, mod, formats)

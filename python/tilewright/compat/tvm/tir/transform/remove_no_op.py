@@ -57,7 +57,7 @@ class NoOps:
                 return ir.Evaluate(0)
             case ir.Evaluate() if not _core.has_effect(stmt.value):
                 return ir.Evaluate(0)
-            case ir.BufferStore() if self._puts_back(stmt):
+            case ir.BufferStore() if self._is_redundant_store(stmt):
                 return _evaluated(*stmt.indices)
         return stmt
 
@@ -70,7 +70,7 @@ class NoOps:
             return ir.IfThenElse(stmt.condition, stmt.then_case, None)
         return stmt
 
-    def _puts_back(self, stmt: Any) -> bool:
+    def _is_redundant_store(self, stmt: Any) -> bool:
         value = self._analyzer.simplify(stmt.value)
         if not isinstance(value, ir.BufferLoad) or not value.buffer.same_as(stmt.buffer):
             return False
