@@ -641,17 +641,17 @@ def db(
 
     if statistics and as_json:
         raise ArgumentError.of("command/options", "--statistics and --json exclude one another", "choose one")
-    report = functools.partial(print, file=sys.stderr) if as_json else print  # standard output is records alone
+    say = functools.partial(print, file=sys.stderr) if as_json else print  # standard output is records alone
     if merge or prune or read or forget_damaged:
         if not is_server(file) and not merge and not read:
             records.read_database(file)  # pruning must not create a database
-        upkeep.merge_and_prune(file, merge or [], read, prune, forget_damaged=forget_damaged, report=report)
+        upkeep.merge_and_prune(file, merge or [], read, prune, forget_damaged=forget_damaged, say=say)
     store = records.read_database(file)
     check_intact(file)
     if write:
         prepare_folder(write, "--export")
         programs, count = record_lines.write_lines(store, write)
-        report(f"{count} records of {programs} programs written to {write}")
+        say(f"{count} records of {programs} programs written to {write}")
     if statistics:
         show_table(upkeep.statistics(store))
     elif as_json:

@@ -27,10 +27,15 @@ from tilewright.database.records import (
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.schedule import Trace
 from tilewright.support.json_text import parse_json
+from tilewright.support.other_names import renamed
 from tilewright.tables import Table
 from tilewright.timing import format_seconds
 
 __all__ = ["entries", "listings", "merge", "merge_and_prune", "prune", "statistics"]
+
+
+def __getattr__(name: str) -> Any:
+    return globals()[renamed(__name__, name)]
 
 
 def merge_and_prune(
@@ -40,7 +45,7 @@ def merge_and_prune(
     keep: int | None,
     *,
     forget_damaged: bool = False,
-    report: Callable[[str], object],
+    say: Callable[[str], object],
 ) -> None:
     """Add the records of other databases and files, then prune.
 
@@ -50,7 +55,7 @@ def merge_and_prune(
         folder: folder with the two files of a JSON database to import, or None.
         keep: number of records to keep for each program and target, or None for all.
         forget_damaged: whether to delete records that cannot be read.
-        report: function that is called with a message for each change.
+        say: function that is called with a message for each change.
 
     Raises:
         tilewright.ResourceError: a source cannot be read, or the database cannot be written.
@@ -67,13 +72,13 @@ def merge_and_prune(
         warnings.simplefilter("ignore")
         for name, source in named:
             programs, records = merge(store, source)
-            report(f"{records} records and {programs} programs of {name} added")
+            say(f"{records} records and {programs} programs of {name} added")
         if forget_damaged:
             damaged = [record.id for record in _records(store) if record.outcome == DAMAGED]
             store.erase(damaged)
-            report(f"{len(damaged)} damaged records deleted")
+            say(f"{len(damaged)} damaged records deleted")
         if keep is not None:
-            report(f"{prune(store, keep)} records deleted")
+            say(f"{prune(store, keep)} records deleted")
 
 
 def _records(store: _core.Database) -> Iterator[_core.Record]:

@@ -62,6 +62,7 @@ MOVED = {
 
 #: module or class -> earlier name in it -> its name
 RENAMED = {
+    "tilewright.database.upkeep": {"change": "merge_and_prune"},
     "tilewright.support.notes.Note": {"asked": "is_requested"},
     "tilewright.timing": {
         "InTurn": "InterleavedTimes",

@@ -1,4 +1,4 @@
-"""Parameters of tests as values of the module: shorter than fixtures written out."""
+"""Pytest fixtures from lists of values, as TVM's testing.parameter."""
 
 from __future__ import annotations
 
