@@ -95,7 +95,7 @@ def _network(torch: Any, config: SegmentSumMLPConfig) -> Any:
     nn, width = torch.nn, config.hidden_dim
 
     class SegmentSumMLP(nn.Module):  # type: ignore[misc, name-defined]
-        """Stores are encoded one by one; the sum over those of a candidate is decoded."""
+        """Network over the stores of a candidate: each store is encoded, and their sum is decoded."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -302,7 +302,7 @@ class SegmentSumMLPTrainer:
 
 
 class MLPModel(CostModel):
-    """Learns to rank candidates of one program: a network over their stores, with PyTorch.
+    """Rank candidates of one program by a neural network over their stores, with PyTorch.
 
     Args:
         trainer: the network and how it learns; the published ones by default.

@@ -20,7 +20,7 @@ __all__ = ["RandomModel"]
 
 
 class RandomModel(CostModel):
-    """Samples scores from 0 to ``max_range``.
+    """Cost model with random scores from 0 to ``max_range``.
 
     Args:
         seed: seed of the random stream; None takes one from the system.

@@ -60,7 +60,7 @@ def active_parser() -> Parser | None:
 
 
 class Parser:
-    """Walks over one script; holds its names and its problems."""
+    """Parser of one script, with its names and problems."""
 
     def __init__(
         self, source: Source, dialect: Dialect, names: Mapping[str, Any], outer: Sequence[Mapping[str, Any]] = ()
@@ -85,7 +85,7 @@ class Parser:
         self.chosen: dict[ast.AST, set[bool]] = {}  # branches that were taken while parsing
         self.repeated: set[ast.AST] = set()  # loops over Python collections
         self.expanded: dict[ast.AST, list[ast.FunctionDef]] = {}  # calls of macros that see the names around
-        self.check_well_formed = True  # whether the program as a whole is verified; one decorator that says no suffices
+        self.check_well_formed = True  # whether the whole program is verified; any decorator can disable it
 
     # ---- running
 

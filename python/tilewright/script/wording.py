@@ -1,4 +1,4 @@
-"""In whose words programs and traces are written when Python asks for their text."""
+"""The wording of printed programs and traces: Tilewright's own, or that of another package."""
 
 from __future__ import annotations
 

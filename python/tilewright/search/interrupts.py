@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Interrupts:
-    """Remembers the first Ctrl-C while it is entered; the second one is a KeyboardInterrupt, as always.
+    """Record of the first Ctrl-C in a ``with`` statement; the second one raises KeyboardInterrupt as usual.
 
     Attributes:
         seen: there was one.

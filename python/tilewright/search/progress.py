@@ -75,7 +75,7 @@ def elsewhere(target: str, threads: int, *, is_on_cluster: bool) -> str:
 
 
 class Describe:
-    """Words for the state of a search.
+    """Text for the state of a search.
 
     Args:
         task: what is searched.

@@ -234,7 +234,7 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         facts = {"measured": now, "rows": [dataclasses.asdict(row) for row in rows]}
         store.set_meta(key, json.dumps(facts))
-    # Times may be kept; whether the peer computes the same is asked each time, of the function as it is now.
+    # Times may be stored, but the peer's results are compared each time, as the function may have changed.
     warning = check_peer(result, space)
     checks = [] if result.verdict is None else [result.verdict.note]
     checks.append(_said(best.verification))

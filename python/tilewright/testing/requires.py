@@ -20,7 +20,8 @@ class Requirement:
 
     @property
     def available(self) -> bool:
-        """Return whether it is here. A function is asked when a test is marked: devices are not looked for before."""
+        """Return whether the feature is available. A function is called when a test is marked, so that devices are not
+        searched before."""
         return self._available() if callable(self._available) else self._available
 
     def marks(self) -> list[Any]:

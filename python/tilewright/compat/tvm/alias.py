@@ -104,7 +104,7 @@ SAME = {
 
 
 class FileLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module that stands for one of TVM: it may have modules of ``SAME`` in it, and refuses other names."""
+    """Loader of a module that stands for one of TVM: it may contain modules of ``SAME``, and refuses other names."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the file, which may define its own ``__path__`` and ``__getattr__``."""
@@ -114,7 +114,7 @@ class FileLoader(importlib.machinery.SourceFileLoader):
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds ``tvm`` and its modules; what Tilewright does not have is refused by name."""
+    """Finder of ``tvm`` and its modules; the error for a missing one names it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -82,7 +82,7 @@ def placeholder(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
 
 
 class tag_scope(contextlib.ContextDecorator):
-    """Tensors that are made inside have this tag, unless they are given another one.
+    """Tag of the tensors that are created inside, unless they have one of their own.
 
     Raises:
         ValueError: the context is opened inside another one.

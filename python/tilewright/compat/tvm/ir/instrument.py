@@ -20,7 +20,7 @@ __all__ = [
 
 
 class PassInstrument:
-    """Callbacks of a context about its passes: none, until a subclass has methods of these names."""
+    """Callbacks of a context for its passes; subclasses override the methods that they need."""
 
     def enter_pass_ctx(self) -> None:
         """Handle the start of the context."""
@@ -83,7 +83,7 @@ class PassTimingInstrument(PassInstrument):
 
 
 class PassPrintingInstrument(PassInstrument):
-    """Prints each module that some passes get, and each that some passes make."""
+    """Print the module before some passes, and after some."""
 
     def __init__(self, print_before_pass_names: Sequence[str], print_after_pass_names: Sequence[str]) -> None:
         self.print_before_pass_names, self.print_after_pass_names = print_before_pass_names, print_after_pass_names
@@ -100,7 +100,7 @@ class PassPrintingInstrument(PassInstrument):
 
 
 class PrintBeforeAll(PassInstrument):
-    """Prints each module that a pass gets."""
+    """Print the module before each pass."""
 
     def run_before_pass(self, mod: Any, info: Any) -> None:
         """Print the module."""
@@ -108,7 +108,7 @@ class PrintBeforeAll(PassInstrument):
 
 
 class PrintAfterAll(PassInstrument):
-    """Prints each module that a pass makes."""
+    """Print the module after each pass."""
 
     def run_after_pass(self, mod: Any, info: Any) -> None:
         """Print the module."""

@@ -251,7 +251,7 @@ class MissingMapEntryPath(ObjectPath):
 
 
 class ObjectPathPair(NamedTuple):
-    """Places that are compared."""
+    """Paths to two nodes that are compared."""
 
     lhs_path: ObjectPath
     rhs_path: ObjectPath

@@ -66,7 +66,7 @@ class BufferVar:
 
 
 class IRBuilder:
-    """Collects statements; what has a body holds what is added inside its with statement."""
+    """Builder of statements in order; a ``with`` statement encloses the body of a loop or scope."""
 
     def __init__(self) -> None:
         self._open: list[list[Any]] = [[]]

@@ -35,7 +35,7 @@ def inside(node: Any) -> list[Any]:
 
 
 class _Kernels:
-    """Measures the kernels of a function; ``fits`` is False once something exceeds its limit."""
+    """Measures of the kernels of a function; ``fits`` is False once something exceeds its limit."""
 
     def __init__(self, limits: Mapping[str, Any]) -> None:
         self.limits = {name: int(limit) for name, limit in limits.items()}

@@ -17,7 +17,7 @@ __all__ = ["DummyBuilder", "DummyMutator", "DummyRunner", "DummyRunnerFuture"]
 
 @derived_object
 class DummyMutator(PyMutator):
-    """Samples all decisions anew."""
+    """Mutator that samples all decisions again."""
 
     def _initialize_with_tune_context(self, context: Any) -> None:
         pass
@@ -33,7 +33,7 @@ class DummyMutator(PyMutator):
 
 @derived_object
 class DummyBuilder(PyBuilder):
-    """Says that it has built."""
+    """Builder that reports success without a build."""
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
         """Return the path of a nonexistent file for each input."""
@@ -42,7 +42,7 @@ class DummyBuilder(PyBuilder):
 
 @derived_object
 class DummyRunnerFuture(PyRunnerFuture):
-    """Is done from the beginning."""
+    """Future that is always done."""
 
     def done(self) -> bool:
         """Return True."""
@@ -55,7 +55,7 @@ class DummyRunnerFuture(PyRunnerFuture):
 
 @derived_object
 class DummyRunner(PyRunner):
-    """Says that it has measured."""
+    """Runner that reports random times without a run."""
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[Any]:
         """Return a future for each input."""

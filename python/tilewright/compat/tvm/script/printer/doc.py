@@ -62,7 +62,7 @@ class StmtDoc(Doc):
 
 @_fields
 class StmtBlockDoc(Doc):
-    """Statements after one another."""
+    """Statements in sequence."""
 
     stmts: Sequence[StmtDoc]
 

@@ -34,7 +34,8 @@ def lower_init(stmt: Any) -> Any:
 
 
 class OpaqueBlocks:
-    """Removes blocks without axes, replaces loops of one iteration by their bodies, and launches threads for loops."""
+    """Removal of blocks without axes: loops of one iteration are replaced by their bodies, and thread loops by
+    launches."""
 
     def __init__(self) -> None:
         self._values: dict[Any, Any] = {}

@@ -14,7 +14,7 @@ from tilewright.support.changed_nodes import fields_of
 
 
 class Narrowing:
-    """Makes nodes anew, bottom up: a sum of int32 is an int32."""
+    """Conversion of nodes to int32, bottom up: a sum of int32 is an int32."""
 
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}

@@ -24,7 +24,7 @@ def _evaluated(*values: Any) -> Any:
 
 
 class NoOps:
-    """Removes them bottom up; the ranges of loops show which stores put back what they read."""
+    """Removal of no-ops, bottom up. The ranges of loops show which stores write back the value that they loaded."""
 
     def __init__(self) -> None:
         self._analyzer = Analyzer()

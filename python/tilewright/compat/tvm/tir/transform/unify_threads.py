@@ -19,7 +19,7 @@ _KEYS = ("thread_extent", "virtual_thread")
 
 
 class Threads:
-    """Collects the axes of one launch; each gets the variable of the first loop that is bound to it."""
+    """Axes of one launch; each has the variable of the first loop that is bound to it."""
 
     def __init__(self) -> None:
         self._axes: dict[str, tuple[Any, Any]] = {}

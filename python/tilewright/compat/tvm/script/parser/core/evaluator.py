@@ -30,7 +30,7 @@ def eval_assign(parser: None, target: ast.expr, source: Any) -> dict[str, Any]:
 
 
 class ExprEvaluator:
-    """Evaluates expressions."""
+    """Evaluator of expressions."""
 
     @staticmethod
     def eval(parser: None, value_table: dict[str, Any], node: ast.expr | ast.Expression) -> Any:
