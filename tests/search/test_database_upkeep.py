@@ -347,6 +347,6 @@ def test_the_record_that_is_compiled_stands_first(tmp_path: Path) -> None:
     shown = run(str(path)).stdout
     lines = [line for line in shown.splitlines() if " us " in line]
     assert "25 us" in lines[0] and "alternately" in lines[0] and not any("alternately" in line for line in lines[1:])
-    assert "what tw.compile takes stands first" in shown
+    assert "tw.compile uses the first row" in shown
     run(str(path), "--prune", "2")
     assert medians(path, key) == [2.5e-5, 2e-5]
