@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import tilewright as tw
-from tilewright.database.upkeep import change
+from tilewright.database.upkeep import merge_and_prune
 from tilewright.report.database_report import report_on
 from tilewright.script import ir as I
 from tilewright.script import tir as T
@@ -59,7 +59,7 @@ def main(seconds: float) -> None:
         print(table)
 
     # On another machine: merge the records and compile from them.
-    change(str(shared), [str(mine)], None, None, say=print)
+    merge_and_prune(str(shared), [str(mine)], None, None, say=print)
     layers = tw.compile(Layers, database=shared)
     random = np.random.default_rng(0)
     x, w = random.standard_normal((64, 256), np.float32), random.standard_normal((256, 128), np.float32)

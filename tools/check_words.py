@@ -93,8 +93,21 @@ _CODE = re.compile(
 
 #: Python whose docstrings say what they are about
 DOCSTRING_FOLDERS = ("python", "benchmarks", "tools", "scripts")
+#: Python whose functions have imperative docstrings
+IMPERATIVE_FOLDERS = tuple(
+    f"python/tilewright/{folder}"
+    for folder in (
+        *("cli", "compat", "cost_model", "database", "kernel", "meta_schedule", "report", "script", "search"),
+        *("sparse", "support", "task", "tensor_intrin", "testing"),
+    )
+)
 #: Beginnings of docstrings whose noun is somewhere else: in the name of the function, or in the docstring above.
 NO_NOUN = re.compile(r'^\s*r?"""(?P<words>Of|The same|Likewise|As the|As above|In a|One or|What)\b')
+#: The first line of a function or class, and of a docstring
+OWNER = re.compile(r"^\s*(?:async )?(?P<kind>def|class)\b")
+SUMMARY = re.compile(r'^\s*r?"""(?P<word>\w+)')
+#: Words that do not begin an imperative: articles and the like, verbs in the third person and plural nouns ("Adds")
+NO_IMPERATIVE = re.compile(r"(An?|The|All|Each|Every|One|Both|How|Where|Which|What|Whether|Called|\w+(?<!s)s)$")
 #: Lines of attributes and arguments whose noun is their name: "seed: of the stream".
 NAME_AS_NOUN = re.compile(r"^\s+(?P<name>[a-z_]+): (?P<words>of|that|whose)\b")
 
@@ -109,6 +122,20 @@ def docstrings_without_noun(text: str) -> Iterator[tuple[int, str]]:
         if match := NAME_AS_NOUN.match(line):
             name, words = match["name"], match["words"]
             yield number, f"'{name}: {words} ...' has no noun: repeat it ('{name}: the {name} {words} ...')"
+
+
+def summaries_without_imperative(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line of each docstring of a function that does not begin with a verb, and its first word."""
+    owner, previous = "", ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if match := OWNER.match(line):
+            owner = match["kind"]
+        if owner == "def" and previous.endswith(":") and (match := SUMMARY.match(line)):
+            if NO_IMPERATIVE.match(match["word"]):
+                instead = "begin with a verb ('Return the ...', 'Add ...')"
+                yield number, f"a docstring of a function that begins with '{match['word']}': {instead}"
+            owner = ""
+        previous = line
 
 
 def decoded(text: str, is_markdown: bool) -> Iterator[tuple[int, str]]:
@@ -139,6 +166,9 @@ def check(root: Path) -> Iterator[str]:
     yield from check_field_words(root, FIELD_WORDS_ONLY)
     for path in report.source_files(root, DOCSTRING_FOLDERS, (".py", "")):
         for number, finding in docstrings_without_noun(path.read_text()):
+            yield f"{path.relative_to(root)}:{number}: {finding}"
+    for path in report.source_files(root, IMPERATIVE_FOLDERS, (".py",)):
+        for number, finding in summaries_without_imperative(path.read_text()):
             yield f"{path.relative_to(root)}:{number}: {finding}"
     for path in report.source_files(root, FOLDERS, SUFFIXES):
         name = path.relative_to(root)

@@ -1,4 +1,4 @@
-"""The errors that Tilewright raises. The class says who has to act; `code` names the violated rule."""
+"""The errors that Tilewright raises; `code` names the violated rule."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Error(RuntimeError):
         message: what was observed and which rule it violates.
         hint: what to do about it; may be empty.
         span: number of the location in the user's text; 0 if unknown.
-        nodes: the parts of the program that the error is about.
+        nodes: the nodes of the program (:mod:`tilewright.ir`) that the error is about.
     """
 
     code: str = ""
     message: str = ""
     hint: str = ""
     span: int = 0
-    nodes: tuple[Any, ...] = ()
+    nodes: tuple[Any, ...] = ()  # nodes of `ir`, which this module may not import
 
     @classmethod
     def of(cls, code: str, message: str, hint: str = "") -> Self:
@@ -33,7 +33,7 @@ class Error(RuntimeError):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle locations as such: numbers of spans mean something in this process only, as tracebacks do."""
         state = {name: value for name, value in vars(self).items() if name not in ("span", "script_traceback")}
-        return type(self), self.args, {**state, "span": _places(self.span)}
+        return type(self), self.args, {**state, "span": _positions(self.span)}
 
     def __setstate__(self, state: dict[str, Any] | None) -> None:
         from tilewright import _core
@@ -45,8 +45,8 @@ class Error(RuntimeError):
         vars(self).update(state, span=span)
 
 
-def _places(span: int) -> list[tuple[str, int, int, int, int]]:
-    """Return where a span is in the user's texts, and the calls of macros that led there, innermost first."""
+def _positions(span: int) -> list[tuple[str, int, int, int, int]]:
+    """Return the position of a span in the user's texts, and those of the macro calls around it, innermost first."""
     from tilewright import _core
 
     places = []
@@ -68,7 +68,7 @@ class ScriptError(Error):
 
     @property
     def place(self) -> tuple[str, int, int, int, int] | None:
-        """File, line, column, end line and the column after the end, counted from 1; None if unknown."""
+        """Return file, line, column, end line and the column after the end, counted from 1; None if unknown."""
         if not self.span:
             return None
         from tilewright import _core
@@ -78,17 +78,17 @@ class ScriptError(Error):
 
     @property
     def file(self) -> str:
-        """The file of the error; "" if unknown."""
+        """Return the file of the error; "" if unknown."""
         return self.place[0] if self.place else ""
 
     @property
     def line(self) -> int:
-        """The line of the error, counted from 1; 0 if unknown."""
+        """Return the line of the error, counted from 1; 0 if unknown."""
         return self.place[1] if self.place else 0
 
     @property
     def column(self) -> int:
-        """The column of the error, counted from 1; 0 if unknown."""
+        """Return the column of the error, counted from 1; 0 if unknown."""
         return self.place[2] if self.place else 0
 
 

@@ -74,12 +74,12 @@ Shape = _core.Expr | int | Sequence[_core.Expr | int]
 
 
 def all(*conditions: ExprLike) -> _core.Expr:
-    """Whether every condition holds."""
+    """Return whether every condition holds."""
     return _combine("all", _core.logical_and, conditions)
 
 
 def any(*conditions: ExprLike) -> _core.Expr:
-    """Whether one of the conditions holds."""
+    """Return whether one of the conditions holds."""
     return _combine("any", _core.logical_or, conditions)
 
 

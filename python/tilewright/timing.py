@@ -93,12 +93,12 @@ class Timing:
 
     @property
     def median(self) -> float:
-        """Seconds per call."""
+        """Return the median, seconds per call."""
         return statistics.median(self.seconds)
 
     @property
     def quartiles(self) -> tuple[float, float]:
-        """First and third quartile, seconds per call."""
+        """Return the first and third quartile, seconds per call."""
         if len(self.seconds) < 2:
             return (self.seconds[0], self.seconds[0])
         low, _, high = statistics.quantiles(self.seconds, n=4, method="inclusive")
@@ -106,25 +106,25 @@ class Timing:
 
     @property
     def gflops(self) -> float:
-        """1e9 floating-point operations per second, at the median."""
+        """Return 1e9 floating-point operations per second, at the median."""
         return self.work.flops / self.median / 1e9
 
     @property
     def gbs(self) -> float:
-        """1e9 bytes of compulsory traffic per second, at the median."""
+        """Return 1e9 bytes of compulsory traffic per second, at the median."""
         return self.work.bytes / self.median / 1e9
 
     @property
     def fraction(self) -> float:
-        """Speed as a fraction of the binding limit. 1 means that no faster kernel exists on this machine. A larger
-        number means that the limit was measured too low, twice, because other programs were running."""
+        """Return the speed as a fraction of the binding limit. 1 means that no faster kernel exists on this machine. A
+        larger number means that the limit was measured too low, twice, because other programs were running."""
         return self.roof.seconds / self.median
 
     def __repr__(self) -> str:
         return f"<Timing {self}>"
 
     def table(self) -> Table:
-        """The times and rates as a table, which is also what notebooks show."""
+        """Return the times and rates as a table, which is also what notebooks show."""
         low, high = self.quartiles
         cells = {"time": format_seconds(self.median), "middle half": f"{format_seconds(low)} to {format_seconds(high)}"}
         if self.work.flops:
@@ -132,7 +132,7 @@ class Timing:
         cells["GB/s"] = format_estimate(self.gbs, self.work)
         cells[f"of {self.roof.name}"] = format_share(self.fraction, self.work)
         title = f"{self.threads} thread{'' if self.threads == 1 else 's'}, {'cold' if self.cold else 'warm'} caches"
-        title += company(self.disturbed)
+        title += contention_label(self.disturbed)
         return Table(title, tuple(cells), (tuple(cells.values()),))
 
     def _repr_html_(self) -> str:
@@ -145,32 +145,34 @@ class Timing:
         return (
             f"{format_seconds(self.median)} ({format_seconds(low)} to {format_seconds(high)}), "
             f"{rate}{format_estimate(self.gbs, self.work)} GB/s, {format_share(self.fraction, self.work)} "
-            f"of {self.roof.name}{shared(self.disturbed)}"
+            f"of {self.roof.name}{contention_remark(self.disturbed)}"
         )
 
 
 @explained
-def shared(disturbed: float) -> str:
+def contention_remark(disturbed: float) -> str:
     """Return a remark on a time by the fraction of preempted slices: ", contended", or the number of slices; "" if
     there are hardly any."""
-    if disturbed > MOSTLY:
-        return company(disturbed)
-    return f", {disturbed:.0%} of the slices disturbed" if disturbed > HARDLY else ""
+    if disturbed > CONTENDED_ABOVE:
+        return contention_label(disturbed)
+    return f", {disturbed:.0%} of the slices disturbed" if disturbed > ALONE_BELOW else ""
 
 
 @explained
-def company(disturbed: float) -> str:
+def contention_label(disturbed: float) -> str:
     """Return ", alone" or ", contended" by the fraction of slices that other programs preempted; "" for fractions
     between."""
-    if disturbed > MOSTLY:
+    if disturbed > CONTENDED_ABOVE:
         return ", contended"
-    return ", alone" if disturbed <= HARDLY else ""
+    return ", alone" if disturbed <= ALONE_BELOW else ""
 
 
-#: fractions of preempted slices: above the first, a measurement is contended; below the second, it was alone
-MOSTLY, HARDLY = 0.5, 0.1
-#: number of undisturbed slices that is sufficient to discard the others
-_ENOUGH = 3
+#: fraction of preempted slices above which a measurement is contended
+CONTENDED_ABOVE = 0.5
+#: fraction of preempted slices up to which a measurement was alone
+ALONE_BELOW = 0.1
+#: number of undisturbed rounds that is sufficient to discard the others
+_MIN_QUIET_ROUNDS = 3
 
 
 @explained
@@ -236,14 +238,17 @@ class KernelCalls:
         """Call the kernel once, from Python."""
         self._kernel(*self._args)
 
-    def spend(self, calls: int) -> float:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self, renamed(f"{__name__}.KernelCalls", name))
+
+    def seconds_of(self, calls: int) -> float:
         """Return the seconds of several consecutive calls."""
         return _core.time_calls(self._kernel, calls, *self._args)
 
 
 def _seconds_of(function: Callable[[], object], calls: int) -> float:
     if isinstance(function, KernelCalls):
-        return function.spend(calls)
+        return function.seconds_of(calls)
     start = time.perf_counter()
     for _ in range(calls):
         function()
@@ -276,7 +281,7 @@ class InterleavedTimes(dict[str, tuple[float, ...]]):
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{name}: {format_seconds(statistics.median(seconds))}{shared(self.disturbed[name])}"
+            f"{name}: {format_seconds(statistics.median(seconds))}{contention_remark(self.disturbed[name])}"
             for name, seconds in self.items()
         )
 
@@ -290,28 +295,44 @@ class Slices:
     disturbed: dict[str, float]
 
 
-def _lost(threads: int) -> int:
+def _involuntary_switches(threads: int) -> int:
     """Return how often other programs preempted the calling thread, or with several threads any thread of this
     process."""
     return resource.getrusage(resource.RUSAGE_SELF if threads > 1 else resource.RUSAGE_THREAD).ru_nivcsw
 
 
-def _timed(function: Callable[[], object], calls: int, threads: int) -> tuple[float, float, bool]:
-    """Return the seconds of consecutive calls: those that count, and the wall-clock time; and whether other programs
-    preempted them. For a preempted function on one thread, CPU time counts."""
-    before, waited = _lost(threads), _waited() if threads > 1 else 0.0
+@dataclass(frozen=True)
+class _Slice:
+    """Seconds of consecutive calls.
+
+    Attributes:
+        counted: the seconds that count.
+        wall: wall-clock time in seconds.
+        preempted: whether other programs preempted the calls.
+    """
+
+    counted: float
+    wall: float
+    preempted: bool
+
+
+def _time_slice(function: Callable[[], object], calls: int, threads: int) -> _Slice:
+    """Time consecutive calls once. `counted` is the wall-clock time. If the slice was preempted on one thread, and no
+    other thread of the process was busy, it is the CPU time."""
+    before, waited = _involuntary_switches(threads), _run_queue_seconds() if threads > 1 else 0.0
     of_thread, of_all = time.thread_time(), time.process_time()
     seconds = _seconds_of(function, calls)
     of_thread, of_all = time.thread_time() - of_thread, time.process_time() - of_all
-    without = seconds - of_thread if threads == 1 else _waited() - waited
+    stolen = seconds - of_thread if threads == 1 else _run_queue_seconds() - waited
     # The operating system preempts a thread for some microseconds now and then, which does not count.
-    lost = _lost(threads) > before and not without <= _TAKEN * seconds
-    alone = threads == 1 and of_all - of_thread < _OTHERS * of_thread
-    return (min(seconds, of_thread) if lost and alone else seconds), seconds, lost
+    preempted = _involuntary_switches(threads) > before and not stolen <= _MIN_STOLEN_FRACTION * seconds
+    no_other_threads = threads == 1 and of_all - of_thread < _MAX_OTHER_THREADS_FRACTION * of_thread
+    return _Slice(min(seconds, of_thread) if preempted and no_other_threads else seconds, seconds, preempted)
 
 
-def _waited() -> float:
-    """Return the seconds that runnable threads of this process waited for a processor; infinity if unknown."""
+def _run_queue_seconds() -> float:
+    """Return the seconds that runnable threads of this process waited for a CPU, from schedstat; infinity if
+    unknown."""
     waited = 0
     try:
         for task in Path("/proc/self/task").iterdir():
@@ -322,9 +343,9 @@ def _waited() -> float:
 
 
 #: minimum fraction of a slice that other programs must take for it to count as disturbed
-_TAKEN = 0.01
+_MIN_STOLEN_FRACTION = 0.01
 #: fraction of a thread's time that other threads of the process, such as Python's own, may take
-_OTHERS = 0.05
+_MAX_OTHER_THREADS_FRACTION = 0.05
 
 
 @explained
@@ -350,11 +371,11 @@ def time_slices(
     #: would make slices short, and functions with long slices would be preempted more often.
     least: dict[str, float] = {}
     for name, function in functions.items():
-        before = _lost(threads)
+        before = _involuntary_switches(threads)
         seconds = _seconds_of_a_call(function)
-        lost = _lost(threads) > before
+        preempted = _involuntary_switches(threads) > before
         if seconds > LONG_CALL_SECONDS:
-            first[name] = (seconds, lost)
+            first[name] = (seconds, preempted)
         else:
             least[name] = seconds
     begin = time.perf_counter()
@@ -365,15 +386,15 @@ def time_slices(
             if before_each:
                 before_each()
             count = 1 if before_each else max(1, round(SLICE_SECONDS / least[name]))
-            seconds, passed, lost = _timed(functions[name], count, threads)
-            done[-1][name] = (seconds / count, lost)
-            least[name] = min(least[name], passed / count)
-    quiet = [each for each in done if not any(lost for _, lost in each.values())]
-    counted = quiet if len(quiet) >= _ENOUGH else done
+            timed = _time_slice(functions[name], count, threads)
+            done[-1][name] = (timed.counted / count, timed.preempted)
+            least[name] = min(least[name], timed.wall / count)
+    quiet = [each for each in done if not any(preempted for _, preempted in each.values())]
+    counted = quiet if len(quiet) >= _MIN_QUIET_ROUNDS else done
     samples = {name: [first[name]] if name in first else [each[name] for each in done] for name in functions}
     return Slices(
         {name: (first[name][0],) if name in first else tuple(each[name][0] for each in counted) for name in functions},
-        {name: sum(lost for _, lost in found) / max(len(found), 1) for name, found in samples.items()},
+        {name: sum(preempted for _, preempted in found) / max(len(found), 1) for name, found in samples.items()},
     )
 
 
@@ -396,8 +417,8 @@ def time_interleaved(
             a quarter of a second has its first call as its only sample.
         before_each: called, untimed, before each call (then a slice is one call): a cache flush.
     """
-    turns = time_slices(functions, rounds=rounds, budget=budget, before_each=before_each)
-    return InterleavedTimes(turns.seconds, turns.disturbed)
+    slices = time_slices(functions, rounds=rounds, budget=budget, before_each=before_each)
+    return InterleavedTimes(slices.seconds, slices.disturbed)
 
 
 def compare(
@@ -428,9 +449,9 @@ def compare(
         for some in together:
             if threads > 1:
                 time.sleep(machine.REST_SECONDS)
-            turns = time_slices(some, rounds=rounds, before_each=flush, threads=threads)
-            samples |= turns.seconds
-            disturbed |= turns.disturbed
+            slices = time_slices(some, rounds=rounds, before_each=flush, threads=threads)
+            samples |= slices.seconds
+            disturbed |= slices.disturbed
     roof = known.binding(work.flops, work.bytes, work.dtype, cold=cold)
     if limits is None and any(statistics.median(seconds) < roof.seconds for seconds in samples.values()):
         roof = machine.probe_again(threads).binding(work.flops, work.bytes, work.dtype, cold=cold)

@@ -100,8 +100,8 @@ def test_more_threads_than_cores_are_remarked(run: Run) -> None:
     cores = tw.Target("native").num_cores
     result = run("tune", "product.py", "--trials", "1", "--threads", str(cores + 1), "--quiet")
     assert result.exit_code == 0
-    assert f"warning: {cores + 1} threads on {cores} core" in result.stderr and "commands.py" not in result.stderr
-    with pytest.warns(tw.PerformanceWarning, match="take turns") as caught:
+    assert f"warning: {cores + 1} threads share {cores} core" in result.stderr and "commands.py" not in result.stderr
+    with pytest.warns(tw.PerformanceWarning, match="threads share") as caught:
         tw.set_num_threads(cores + 1)
     tw.set_num_threads(0)
     assert caught[0].filename == __file__

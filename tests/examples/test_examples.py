@@ -188,7 +188,7 @@ def test_lesson_12_reads_a_report(examples: Path, tmp_path: Path) -> None:
 def test_lesson_13_shares_a_database(examples: Path, tmp_path: Path) -> None:
     """The one who compiles has neither tuned nor the others' folders."""
     text = python(examples / "13_share_a_database.py", 5, cwd=tmp_path)
-    assert text.count(" programs of ") == 2 and "records forgotten" in text and "team.db: 2 programs" in text
+    assert text.count(" programs of ") == 2 and "records deleted" in text and "team.db: 2 programs" in text
     assert text.splitlines()[-3:] == ["mary$ share use", "scores: recorded", "scaled: recorded"]
 
 

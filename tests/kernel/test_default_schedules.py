@@ -83,7 +83,7 @@ def test_what_no_rule_knows_is_noted(compiled):
     kernel = tw.compile(module)["opaque"]
     assert kernel.schedule == "as written"
     (note,) = [note for note in kernel.notes if note.code == "compile/no-rule"]
-    assert note.function == "opaque" and not note.asked
+    assert note.function == "opaque" and not note.is_requested
     assert not [note for note in tw.compile(opaque, schedule="as written").notes if note.code == "compile/no-rule"]
     # Neither where there is nothing to be fast, nor where a program is expected to be faster as it is written.
     small = elementwise(1, 1)

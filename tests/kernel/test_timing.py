@@ -16,7 +16,7 @@ from tilewright.support import machine
 @pytest.fixture(autouse=True)
 def alone(monkeypatch):
     """Whatever else runs on the machine."""
-    monkeypatch.setattr(timing, "_lost", lambda threads: 0)
+    monkeypatch.setattr(timing, "_involuntary_switches", lambda threads: 0)
 
 
 def recorder(calls, name, seconds=0.0):
@@ -134,7 +134,7 @@ def test_a_kernel_is_timed_without_python():
     np.testing.assert_array_equal(y, x + 1)
     assert min(samples["alone"]) < min(samples["called"])
     with pytest.raises(tw.ArgumentError):
-        timing.KernelCalls(kernel, (x,)).spend(1)
+        timing.KernelCalls(kernel, (x,)).seconds_of(1)
     with pytest.raises(TypeError, match="takes a kernel"):
         tw._core.time_calls(len, 1, x)
 
@@ -215,7 +215,7 @@ def lost_in(monkeypatch, slices):
         asked.append(threads)  # before and after each slice
         return sum(len(asked) >= 2 * each + 2 for each in slices)
 
-    monkeypatch.setattr(timing, "_lost", lost)
+    monkeypatch.setattr(timing, "_involuntary_switches", lost)
 
 
 def test_disturbed_rounds_are_left_out_where_enough_are_left(monkeypatch):
@@ -240,7 +240,7 @@ def test_of_what_others_disturb_the_time_on_the_processor_counts(monkeypatch):
         wall, busy = wall + 0.02, busy + 0.015
 
     waited = itertools.count()
-    monkeypatch.setattr(timing, "_waited", lambda: float(next(waited)))
+    monkeypatch.setattr(timing, "_run_queue_seconds", lambda: float(next(waited)))
     monkeypatch.setattr(time, "perf_counter", lambda: wall)
     monkeypatch.setattr(time, "thread_time", lambda: busy)
     for threads, others, beside in ((1, range(40), 0), (1, range(40), 1), (2, range(40), 0), (1, [], 0)):
@@ -275,7 +275,7 @@ def test_what_was_measured_beside_others_says_so(monkeypatch):
     lost_in(monkeypatch, range(20))
     (beside,) = timing.compare(calls, timing.Work(1, 1), rounds=4).values()
     assert beside.disturbed == 1 and beside.table().title.endswith("warm caches, contended")
-    assert timing.company(0.3) == ""
+    assert timing.contention_label(0.3) == ""
     assert "contended" not in str(alone) and str(beside).endswith(", contended")
     lost_in(monkeypatch, [1])
     (some,) = timing.compare(calls, timing.Work(1, 1), rounds=4).values()

@@ -152,13 +152,13 @@ def test_a_header_of_one_name_compiles_and_computes(tmp_path: Path) -> None:
 
 
 def test_libraries_of_earlier_versions_say_outputs_by_name() -> None:
-    from tilewright.kernel.omitted_outputs import call_of, calls_from, calls_text
+    from tilewright.kernel.omitted_outputs import call_of, signatures_from_json, signatures_to_json
 
     module = ir.IRModule({"f": formula(("A", "B", "C", "D"))})
-    noted = json.loads(calls_text({"f": call_of(module["f"], module)}))
+    noted = json.loads(signatures_to_json({"f": call_of(module["f"], module)}))
     ((name, call),) = noted.items()
     assert call.pop("positions") == [3] and call["outputs"] == ["D"]
-    assert calls_from(json.dumps(noted))[name].outputs == {3}
+    assert signatures_from_json(json.dumps(noted))[name].outputs == {3}
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -60,14 +60,14 @@ def test_gradient_is_that_of_the_losses_of_the_sums():
         moved = rows.copy()
         moved[i] += step
         assert np.isclose((loss(moved) - loss(rows)) / step, gradient[i], atol=1e-4)
-    assert (second == packed.labels[packed.ids]).all()
+    assert (second == packed.labels[packed.candidate_of_row]).all()
 
 
 def test_error_is_that_of_the_sums_over_the_rows():
     packed, rows = pack(np.random.default_rng(1))
     expected = []
-    for i, row in enumerate(packed.ids):
-        same = packed.ids == packed.ids[i]
+    for i, row in enumerate(packed.candidate_of_row):
+        same = packed.candidate_of_row == packed.candidate_of_row[i]
         expected.append((rows[same].sum() - packed.labels[row]) ** 2)
     assert np.isclose(packed.rmse(rows)[1], np.sqrt(np.mean(expected)))
 

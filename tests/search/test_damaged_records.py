@@ -193,7 +193,7 @@ def test_they_can_be_forgotten(file: Path, tmp_path: Path) -> None:
     best = best_of(file)
     harm(file, "record", "trace", b"\xff", f"id = {best}")
     result = CliRunner().invoke(app, ["db", str(file), "--forget-damaged"])
-    assert result.exit_code == 0 and "1 damaged records forgotten" in result.stdout
+    assert result.exit_code == 0 and "1 damaged records deleted" in result.stdout
     assert best not in [row[0] for row in rows_of(file)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

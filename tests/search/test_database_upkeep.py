@@ -89,7 +89,7 @@ def test_prune(tmp_path: Path) -> None:
     path = tmp_path / "records.db"
     key = commit(path, 16, [3.0, 1.0, 2.0, 4.0], failed=2)
     other = commit(path, 32, [5.0], failed=1)
-    assert "5 records forgotten" in run(str(path), "--prune", "2").stdout
+    assert "5 records deleted" in run(str(path), "--prune", "2").stdout
     assert medians(path, key) == [1.0, 2.0] and medians(path, other) == [5.0]
     missing = CliRunner().invoke(app, ["db", str(tmp_path / "missing.db"), "--prune", "2"])
     assert missing.exit_code == 1 and not (tmp_path / "missing.db").exists()
@@ -347,6 +347,6 @@ def test_the_record_that_is_compiled_stands_first(tmp_path: Path) -> None:
     shown = run(str(path)).stdout
     lines = [line for line in shown.splitlines() if " us " in line]
     assert "25 us" in lines[0] and "alternately" in lines[0] and not any("alternately" in line for line in lines[1:])
-    assert "what tw.compile takes stands first" in shown
+    assert "tw.compile uses the first row" in shown
     run(str(path), "--prune", "2")
     assert medians(path, key) == [2.5e-5, 2e-5]

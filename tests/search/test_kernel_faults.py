@@ -176,7 +176,7 @@ def test_wrong_indices_crash_the_helper_and_not_this_process(monkeypatch: pytest
 
 def test_a_program_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "REFERENCE_DEADLINE", 0.5)
-    monkeypatch.setattr(reference_check, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(reference_check, "CHECK_SECONDS", 0.2)
     with pytest.raises(tw.ResourceError, match=r"did not come back in time \(0.5 s for a call\)") as caught:
         tw.tune(endless, space=lambda sch: None, trials=1, progress=None)
     assert caught.value.code == "tune/reference"

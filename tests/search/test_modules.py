@@ -81,7 +81,7 @@ def test_functions_that_a_database_does_not_know_are_named(tmp_path):
     with pytest.warns(tw.PerformanceWarning, match="double: the database has no record of it.*scheduled by heuristics"):
         kernels = tw.compile(Layers, database=records)
     (note,) = [note for note in kernels["dense"].notes if note.code == "compile/no-record"]
-    assert note.function == "double" and note.asked and kernels["double"].schedule == "by rules"
+    assert note.function == "double" and note.is_requested and kernels["double"].schedule == "by rules"
 
 
 def test_one_of_them_by_its_name():

@@ -11,7 +11,7 @@ from tilewright import _core, te
 from tilewright.script import tir as T
 from tilewright.search import reference_check, report
 from tilewright.search.expectations import Expectations
-from tilewright.search.reference_check import ReferenceCheck, low_precision_step
+from tilewright.search.reference_check import ReferenceCheck, lowest_intermediate_precision
 from tilewright.task.arguments import aligned, make_arrays
 from tilewright.task.reference import sample_points
 from tilewright.task.task import task_of
@@ -107,7 +107,7 @@ def test_sampled_results_are_compared_by_one_allowance(monkeypatch: pytest.Monke
     assert check is not None and not check.expected
     (output,) = check.outputs
     want = np.zeros(output.shape, output.dtype)
-    for point, value in (points := check.points[output.name]):
+    for point, value in (points := check.sampled_elements[output.name]):
         want[point] = value
     assert check.compare({output.name: want.tobytes()}) == "sampled"
     assert len(points) > 1 and sizes == [want.nbytes]
@@ -123,7 +123,7 @@ def test_what_cannot_be_checked_in_time_says_so(monkeypatch: pytest.MonkeyPatch)
                 vi = T.axis.opaque(4_000_000, i)
                 Y[vi % 4] = Y[(vi + 3) % 4] * T.float32(0.5) + T.float32(1)
 
-    monkeypatch.setattr(reference_check, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(reference_check, "CHECK_SECONDS", 0.05)
     result = tw.tune(chain, space=nothing, trials=1, progress=None)
     assert result.record is not None and result.record.verification["program"] == "unchecked"
     assert result.verdict is not None and not result.verdict.checked
@@ -270,7 +270,7 @@ def test_rounding_is_no_excuse():
     values = {name: array.copy() for name, array in arrays.items()}
     tw.compile(waves, schedule="as written")(*values.values())
     check.compare({"Y": values["Y"].tobytes()})
-    assert check.rounding.get("Y", 0.0) < 1e-2
+    assert check.extra_tolerance.get("Y", 0.0) < 1e-2
     with pytest.raises((tw.InternalError, tw.ArgumentError)):
         check.compare({"Y": (values["Y"] + np.float32(0.5)).tobytes()})
 
@@ -306,7 +306,7 @@ def two_layers(
 def test_what_is_rounded_to_a_narrow_type_on_the_way_may_be_its_neighbor(seed: int) -> None:
     result = tw.tune(two_layers, trials=3, seed=seed, progress=None)
     assert result.record is not None and result.verdict is not None
-    assert "bfloat16 on the way: results in Y may differ by" in result.verdict.note
+    assert "intermediate values are bfloat16: results in Y may differ by" in result.verdict.note
     assert not {"wrong_result"} & set(result.progress.outcomes)
 
 
@@ -314,5 +314,5 @@ def test_copies_of_narrow_numbers_are_no_roundings() -> None:
     pad = te.placeholder((8, 8), "bfloat16", name="A")
     padded = te.compute((10, 8), lambda i, j: te.if_then_else(i < 8, pad[i, j], te.const(0, "bfloat16")), name="P")
     total = te.compute((10, 8), lambda i, j: padded[i, j].astype("float32") + 1.0, name="C")
-    assert low_precision_step(te.create_prim_func([pad, total])) is None
-    assert low_precision_step(two_layers) == "bfloat16"
+    assert lowest_intermediate_precision(te.create_prim_func([pad, total])) is None
+    assert lowest_intermediate_precision(two_layers) == "bfloat16"

@@ -357,11 +357,11 @@ def test_a_reference_that_computes_something_else_is_told() -> None:
 
 def test_the_table_says_what_was_measured_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = itertools.count()
-    monkeypatch.setattr(timing, "_lost", lambda threads: next(calls))
-    monkeypatch.setattr(timing, "_TAKEN", -1.0)  # however little others took
+    monkeypatch.setattr(timing, "_involuntary_switches", lambda threads: next(calls))
+    monkeypatch.setattr(timing, "_MIN_STOLEN_FRACTION", -1.0)  # however little others took
     title = tw.tune(matmul, space=tiles, trials=1, progress=None).table().title
     assert "1 trial, contended;" in title
-    monkeypatch.setattr(timing, "_lost", lambda threads: 0)
+    monkeypatch.setattr(timing, "_involuntary_switches", lambda threads: 0)
     assert "1 trial, alone;" in tw.tune(matmul, space=tiles, trials=1, progress=None).table().title
 
 

@@ -664,8 +664,8 @@ def test_a_database_by_its_path(tmp_path, place):
     ("options", "code", "text"),
     [
         ({"database": "postgres"}, "database/server-address", "postgresql://user@host/name"),
-        ({"database": "union"}, "database/read-only", "unions keep no records"),
-        ({"database": "ordered_union"}, "database/read-only", "unions keep no records"),
+        ({"database": "union"}, "database/read-only", "unions store no records"),
+        ({"database": "ordered_union"}, "database/read-only", "unions store no records"),
         ({"database": "sqlit"}, "database/database-kind", "did you mean sqlite"),
         ({"database": 3}, "arguments/kind", "the path of a file"),
         ({"special_space": {"mian": None}}, "tune/special-space", "did you mean main"),

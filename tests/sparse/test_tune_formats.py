@@ -92,7 +92,7 @@ def test_formats_of_several_kinds() -> None:
     result = searched(kinds, matrix)
     assert {choice.name for choice in result.choices} == {"csr", "sell", "ell"}
     (refused,) = (choice for choice in result.choices if choice.name == "ell")
-    assert refused is result.choices[-1] and "not in 0 to before 1" in refused.why and refused.converted is None
+    assert refused is result.choices[-1] and "not in 0 to before 1" in refused.failure and refused.converted is None
     assert "not in 0 to before 1" in str(result.table())
     check(result, matrix)
 
@@ -137,7 +137,7 @@ def test_errors_behind_the_format_show_the_line_of_the_space() -> None:
         sch.get_block("nothing")
 
     result = searched(wrong, matrix_of("random"), trials=1)
-    assert "nothing" in result.best.why
+    assert "nothing" in result.best.failure
     with pytest.raises(tw.ResourceError, match="nothing"):
         _ = result.schedule
 
@@ -147,7 +147,7 @@ def test_two_tensors_are_not_decomposed() -> None:
         sch.decompose_format("A", "csr", [M, N])
         sch.decompose_format("A", "csr", [M, N])
 
-    assert "decomposes two tensors" in searched(twice, matrix_of("random"), trials=1).best.why
+    assert "decomposes two tensors" in searched(twice, matrix_of("random"), trials=1).best.failure
 
 
 def test_the_best_format_is_found_in_the_database(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ REFUSED: dict[str, list[Callable[[Path], Any]]] = {
     ],
     "command/options": [lambda folder: commands.show(folder, asm=True, llvm=True)],
     "database/same": [
-        lambda folder: upkeep.change(str(folder / "a.db"), [str(folder / "a.db")], None, None, say=print)
+        lambda folder: upkeep.merge_and_prune(str(folder / "a.db"), [str(folder / "a.db")], None, None, say=print)
     ],
     "kernel/inspect": [lambda _: tw.compile(double).inspect("c")],
     "kernel/interpreted": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import subprocess
 import sys
@@ -10,7 +11,10 @@ import pytest
 
 import tilewright as tw
 from tilewright import timing
+from tilewright.search.formats import FormatChoice
 from tilewright.support import other_names
+from tilewright.support.notes import Note
+from tilewright.testing.workloads import matmul
 
 
 def test_every_public_name_is_there() -> None:
@@ -108,3 +112,16 @@ def test_what_was_renamed_has_its_earlier_name_too() -> None:
         assert result.left_out == result.untuned == {"main": "why"}
     with pytest.raises(AttributeError):
         _ = result.zzz
+
+
+def test_earlier_names_of_functions_and_attributes() -> None:
+    for owner, names in other_names.RENAMED.items():
+        module = None if owner.rpartition(".")[2][0].isupper() else importlib.import_module(owner)
+        for earlier, present in names.items() if module else ():
+            with pytest.warns(DeprecationWarning, match=f"{earlier} is now called {present}"):
+                assert getattr(module, earlier) is getattr(module, present)
+    choice = FormatChoice("A", "csr", (8, 8), 0, tw.Schedule(matmul(4, 4, 4)), (), failure="no candidate")
+    calls = timing.KernelCalls(tw.compile(matmul(4, 4, 4)), ())
+    with pytest.warns(DeprecationWarning, match="is now called"):
+        assert choice.why == "no candidate" and calls.spend == calls.seconds_of
+        assert Note("lower/not-vectorized", "f", "m").asked

@@ -252,7 +252,7 @@ def test_an_option_that_is_spelt_wrong(call: Callable[[], Any], said: str) -> No
 def test_warnings_name_the_line_of_the_call(tmp_path: Path) -> None:
     cores = tw.Target("native").num_cores
     line = inspect.currentframe().f_lineno + 2  # type: ignore[union-attr]
-    with pytest.warns(tw.PerformanceWarning, match="take turns") as caught:
+    with pytest.warns(tw.PerformanceWarning, match="threads share") as caught:
         tw.tune(program, trials=1, threads=cores + 1, sizes={"n": 1}, progress=None)
     assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, line)]
 

@@ -76,3 +76,22 @@ def test_docstrings_name_what_they_are_about(tree):
         "python/a.py:6",
     ]
     assert "begins with 'The same' names nothing: begin with a verb" in found[-1]
+
+
+def test_docstrings_of_functions_are_imperative(tree):
+    function = 'def f(\n    x: int,\n) -> int:\n    """{}"""\n\n\n'
+    words = [
+        "Adds a row.",
+        "The rows.",
+        "A row.",
+        "Whether x holds.",
+        "Pass a row on.",
+        "Return the rows.",
+        "Process it.",
+    ]
+    text = "".join(function.format(word) for word in words) + 'class C:\n    """The rows."""\n'
+    found = [*check_words.check(tree({"python/tilewright/report/a.py": text, "python/tilewright/a.py": text}))]
+    assert [each.partition(": a docstring of a function that begins with ")[0] for each in found] == [
+        f"python/tilewright/report/a.py:{4 + 6 * number}" for number in range(4)
+    ]
+    assert "'Adds': begin with a verb" in found[0]

@@ -316,7 +316,7 @@ def tune(
 def report_formats(each: NamedSpace, result: FormatsResult, written: list[str], *, as_json: bool) -> None:
     """Print the results for the formats that a space samples."""
     if as_json:
-        formats = {str(choice): None if choice.why else choice.seconds for choice in result.choices}
+        formats = {str(choice): None if choice.failure else choice.seconds for choice in result.choices}
         print(json.dumps({"name": each.name, "formats": formats, "written": written}))
     else:
         print(f"{result.table()}\nwritten: {', '.join(written)}")
@@ -645,7 +645,7 @@ def db(
     if merge or prune or read or forget_damaged:
         if not is_server(file) and not merge and not read:
             records.read_database(file)  # pruning must not create a database
-        upkeep.change(file, merge or [], read, prune, forget_damaged=forget_damaged, say=say)
+        upkeep.merge_and_prune(file, merge or [], read, prune, forget_damaged=forget_damaged, say=say)
     store = records.read_database(file)
     check_intact(file)
     if write:
@@ -742,7 +742,7 @@ def info(
     cflags: Annotated[bool, typer.Option("--cflags", help="Only the flags that find the C headers.")] = False,
     libs: Annotated[bool, typer.Option("--libs", help="Only the flags to link exported objects with.")] = False,
 ) -> None:
-    """Versions, the processor, and the measured limits of this machine."""
+    """Print the versions, the processor, and the measured limits of this machine."""
     from rich.table import Table
 
     import tilewright

@@ -67,8 +67,8 @@ def load_script(file: Path) -> ModuleType:
     except (SyntaxError, UnicodeDecodeError) as error:
         raise _not_python(file, error) from None
     except SystemExit as error:
-        message = f"the script ended itself with sys.exit({error.code!r}) while it was read"
-        hint = 'put what is to run only by itself under: if __name__ == "__main__":'
+        message = f"the script called sys.exit({error.code!r}) while it was loaded"
+        hint = 'move code that should not run on import below: if __name__ == "__main__":'
         raise ScriptError.of("command/script", f"{message}{_below(place_of(error))}", hint) from None
     except Exception as error:
         message = f"the script raised {type(error).__name__}: {error}"
@@ -243,7 +243,7 @@ class _Candidate:
     space: Space
 
     def belongs_to(self, program: str, part: str | None) -> bool:
-        """Whether the space's program is `part`, or if that is None, the program or a function of it."""
+        """Return whether the space's program is `part`, or if that is None, the program or a function of it."""
         return self.part == part if part else (self.part or "").partition("[")[0] == program
 
 
@@ -268,7 +268,7 @@ def _functions_of(name: str, program: Any) -> list[tuple[str, Any]]:
 
 
 def _is_private(program: Any) -> bool:
-    """Whether a program has no kernel: a function without global_symbol, or a module of such functions."""
+    """Return whether a program has no kernel: a function without global_symbol, or a module of such functions."""
     from tilewright import ir
 
     functions = list(program.functions.values()) if isinstance(program, ir.IRModule) else [program]

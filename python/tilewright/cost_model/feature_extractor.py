@@ -46,7 +46,7 @@ class RandomFeatureExtractor(FeatureExtractor):
 
     @property
     def random_state(self) -> Any:
-        """Where the stream is; can be set to an earlier state."""
+        """Return the state of the random stream; the property can be set to an earlier state."""
         return self._random.get_state()
 
     @random_state.setter
@@ -54,13 +54,13 @@ class RandomFeatureExtractor(FeatureExtractor):
         self._random.set_state(state)
 
     def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray[np.float64]]:
-        """A random matrix for each candidate."""
+        """Return a random matrix for each candidate."""
         count = len(limits.items("candidates", candidates, "candidates"))
         rows = [int(self._random.randint(1, self.max_block_num + 1)) for _ in range(count)]
         return [self._random.rand(count, self.feature_size) for count in rows]
 
 
 def create(kind: str, *args: Any, **kwargs: Any) -> FeatureExtractor:
-    """An extractor by name: "per-store-feature"."""
+    """Return an extractor by name: "per-store-feature"."""
     made = limits.of_kind("feature extractor", kind, {"per-store-feature": PerStoreFeature}, "features/kind")
     return made(*args, **kwargs)

@@ -42,7 +42,7 @@ def candidates_in(given: Any) -> list[Any]:
 
 
 def costs_in(results: Any, count: int) -> NDArray[Any]:
-    """Seconds of each result; `count` is how many there have to be.
+    """Return the seconds of each result; `count` is the required number of results.
 
     Raises:
         tilewright.ArgumentError: the values are not results, or their number differs.
@@ -52,7 +52,7 @@ def costs_in(results: Any, count: int) -> NDArray[Any]:
 
 
 def results_for(results: Any, count: int) -> list[Any]:
-    """The results of a list; `count` is how many candidates there are.
+    """Return the results of a list; `count` is the number of candidates.
 
     Raises:
         tilewright.ArgumentError: the argument is not a list, or has another length.
@@ -124,7 +124,7 @@ def features_from(extractor: Any, context: Any, candidates: Sequence[Any], colum
 
 
 def _matrix_of(item: Any) -> tuple[NDArray[Any], str]:
-    """The rows of a candidate, and what is wrong with them."""
+    """Return the feature rows of a candidate, and what is wrong with them ("" if nothing)."""
     none: NDArray[Any] = np.zeros((0, 0), "float32")
     try:
         given: NDArray[Any] = np.asarray(item.numpy() if hasattr(item, "numpy") else item)
@@ -177,6 +177,6 @@ def throughput_of(costs: NDArray[Any]) -> NDArray[Any]:
 
 
 def key_of(context: Any) -> str:
-    """The name of the program of a task."""
+    """Return the key of a task's program."""
     module = getattr(context, "module", None)
     return "" if module is None else str(structural_hash(module))

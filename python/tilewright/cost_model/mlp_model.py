@@ -95,7 +95,7 @@ def _network(torch: Any, config: SegmentSumMLPConfig) -> Any:
     nn, width = torch.nn, config.hidden_dim
 
     class SegmentSumMLP(nn.Module):  # type: ignore[misc, name-defined]
-        """Stores are encoded one by one; the sum over those of a candidate is decoded."""
+        """Network over the stores of a candidate: each store is encoded, and their sum is decoded."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -173,11 +173,11 @@ class SegmentSumMLPTrainer:
 
     @property
     def data_size(self) -> int:
-        """How many measurements it has."""
+        """Return the number of measurements."""
         return sum(len(costs) for _, costs in self.data.values())
 
     def learn(self, program: str, features: list[Array], costs: Array) -> None:
-        """Adds measurements of a program; learns from them, or from all when there are many new ones.
+        """Add measurements of a program and train: on them, or on all data after it has grown enough.
 
         Args:
             program: its name.
@@ -228,7 +228,8 @@ class SegmentSumMLPTrainer:
 
     @contextmanager
     def _one_thread(self) -> Iterator[None]:
-        """Matrices this small are slower on several, which kernels need besides."""
+        """Run PyTorch on one thread: for matrices this small, more threads are slower, and kernels need them
+        meanwhile."""
         threads = self._torch.get_num_threads()
         self._torch.set_num_threads(1)
         try:
@@ -269,7 +270,7 @@ class SegmentSumMLPTrainer:
             return np.asarray(self._scores(features).numpy(), "float64")
 
     def save(self, path: str) -> None:
-        """Writes weights, optimizer and data."""
+        """Write weights, optimizer state and data."""
         data = {
             key: ([self._torch.as_tensor(rows) for rows in features], self._torch.as_tensor(costs))
             for key, (features, costs) in self.data.items()
@@ -278,7 +279,7 @@ class SegmentSumMLPTrainer:
         self._torch.save(state | {"optimizer": self._optimizer.state_dict(), "full": self._size_at_full}, path)
 
     def load(self, path: str) -> None:
-        """Reads what :meth:`save` wrote, in place of what it has.
+        """Read a file of :meth:`save`, and replace the present state.
 
         Raises:
             tilewright.ResourceError: the file is not a stored model.
@@ -301,7 +302,7 @@ class SegmentSumMLPTrainer:
 
 
 class MLPModel(CostModel):
-    """Learns to rank candidates of one program: a network over their stores, with PyTorch.
+    """Rank candidates of one program by a neural network over their stores, with PyTorch.
 
     Args:
         trainer: the network and how it learns; the published ones by default.
@@ -316,15 +317,15 @@ class MLPModel(CostModel):
         self.extractor = PerStoreFeature(extract_workload=True)
 
     def load(self, path: str) -> None:
-        """Reads what :meth:`save` wrote."""
+        """Read a file of :meth:`save`."""
         self.trainer.load(path)
 
     def save(self, path: str) -> None:
-        """Writes the network and all data."""
+        """Write the network and all data."""
         self.trainer.save(path)
 
     def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
-        """Adds measurements, those that failed as very slow ones, and learns."""
+        """Add measurements and train. A failed measurement counts as a very slow one."""
         candidates = candidates_in(candidates)
         costs = costs_in(results, len(candidates))
         if not candidates:
@@ -334,7 +335,8 @@ class MLPModel(CostModel):
             self.trainer.learn(key_of(context), features, costs[kept])
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
-        """Scores, more for faster ones; of candidates without features, less than of all others."""
+        """Return a score for each candidate, higher for faster ones. A candidate without features scores below all
+        others."""
         candidates = candidates_in(candidates)
         if not candidates:
             return np.zeros(0)

@@ -1,9 +1,8 @@
-"""The published objective: the score of a candidate is the sum of what the trees say of its rows.
+"""The pack-sum objective (Ansor, Zheng et al., OSDI 2020): a candidate's score is the sum of its rows' predictions.
 
-Features are a row for each buffer that a candidate stores to, measurements are of whole candidates. So a label is
-wanted of the sum over the rows: with labels y (the greatest throughput is 1), predictions of rows, and s their sum, the
-loss of a candidate is w (s - y)^2 / 2 with w = y. Its gradient by the prediction of a row is w (s - y); as second
-derivative w is taken.
+A candidate has one feature row for each buffer that it stores to, but only one measurement. With label y (relative
+throughput, at most 1), sum of row predictions s and weight w (w = y in the paper), the loss of a candidate is
+w (s - y)^2 / 2. Its gradient with respect to each row's prediction is w (s - y); w is used as the second derivative.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ Array = NDArray[Any]
 
 
 class PackSum:
-    """Candidates as one matrix.
+    """Candidates as one matrix of feature rows.
 
     Args:
-        xs: the rows of each candidate.
-        ys: the label of each candidate, where known.
-        weights: weights of the candidates in the loss; the published ones are the labels.
+        xs: the feature rows of each candidate.
+        ys: the label of each candidate; None for predictions.
+        weights: weights of the candidates in the loss; by default the labels, as in the paper.
     """
 
     def __init__(self, xs: Sequence[Array], ys: Array | None, weights: Array | None = None) -> None:
@@ -33,35 +32,36 @@ class PackSum:
 
         rows = np.array([len(x) for x in xs], "int64")
         self.count = len(xs)
-        self.ids = np.repeat(np.arange(self.count), rows)
+        self.candidate_of_row = np.repeat(np.arange(self.count), rows)
         self.labels = None if ys is None else np.asarray(ys, "float64")
         self.weights = self.labels if weights is None else np.asarray(weights, "float64")
-        self.dmatrix = xgboost.DMatrix(data=np.concatenate(xs, axis=0), label=None if ys is None else ys[self.ids])
+        self.dmatrix = xgboost.DMatrix(
+            data=np.concatenate(xs, axis=0), label=None if ys is None else ys[self.candidate_of_row]
+        )
         if self.weights is not None:
-            self.dmatrix.set_weight(self.weights[self.ids])
+            self.dmatrix.set_weight(self.weights[self.candidate_of_row])
 
     def predict_with_score(self, pred: Array) -> Array:
-        """The scores of the candidates from those of the rows."""
-        return np.bincount(self.ids, weights=pred, minlength=self.count)
+        """Return the scores of the candidates: the sums of their rows' predictions."""
+        return np.bincount(self.candidate_of_row, weights=pred, minlength=self.count)
 
     def obj_square_error(self, ys_pred: Array) -> tuple[Array, Array]:
-        """Gradient and second derivative of the losses by the predictions of the rows."""
+        """Return gradient and second derivative of the losses with respect to the rows' predictions."""
         assert self.labels is not None and self.weights is not None
-        weights = self.weights[self.ids]
-        return (self.predict_with_score(ys_pred)[self.ids] - self.labels[self.ids]) * weights, weights
+        weights = self.weights[self.candidate_of_row]
+        return (
+            self.predict_with_score(ys_pred)[self.candidate_of_row] - self.labels[self.candidate_of_row]
+        ) * weights, weights
 
     def rmse(self, ys_pred: Array) -> tuple[str, float]:
-        """The root of the mean square error over the rows."""
+        """Return the root mean square error over the rows."""
         assert self.labels is not None
-        error = self.predict_with_score(ys_pred)[self.ids] - self.labels[self.ids]
+        error = self.predict_with_score(ys_pred)[self.candidate_of_row] - self.labels[self.candidate_of_row]
         return "p-rmse", float(np.sqrt(np.mean(np.square(error))))
 
     def average_peak_score(self, ys_pred: Array, n: int) -> tuple[str, float]:
-        """How good the best of the first 1, 2, ... n candidates in the order of the predictions are, on average.
-
-        Labels are compared as shares of the greatest. Of one that is not above 0 there are none: then it counts how
-        often it was among the first.
-        """
+        """Return the mean, over k = 1...n, of the best label among the k candidates predicted best, relative to the
+        best label of all. If no label is positive, return the fraction of k for which the best is among them."""
         assert self.labels is not None
         order = np.argsort(-self.predict_with_score(ys_pred), kind="stable")[:n]
         best_so_far = np.maximum.accumulate(self.labels[order])
@@ -78,15 +78,15 @@ def early_stop(
     focused_metric: str = "tr-p-rmse",
     report: Callable[[str], None] | None = None,
 ) -> Any:
-    """A callback of XGBoost that ends the training where a metric has not become better for a while.
+    """Return an XGBoost callback that stops training when a metric has not improved for some rounds.
 
     Args:
-        early_stopping_rounds: for how many rounds.
-        verbose_eval: how often metrics are reported, in rounds; 0 for never.
-        fevals: metrics of predictions and a matrix, each giving its name and a number.
+        early_stopping_rounds: number of rounds without improvement after which training stops.
+        verbose_eval: report metrics every this many rounds; 0 for never.
+        fevals: metrics, functions of predictions and a matrix that return a name and a number.
         evals: matrices and their names.
-        focused_metric: the one that counts: the name of the matrix, "-", the name of the metric.
-        report: takes a line of text.
+        focused_metric: the metric that has to improve: name of the matrix, "-", name of the metric.
+        report: function of a line of text.
     """
     from xgboost.callback import TrainingCallback
 

@@ -20,7 +20,7 @@ __all__ = ["RandomModel"]
 
 
 class RandomModel(CostModel):
-    """Samples scores from 0 to ``max_range``.
+    """Cost model with random scores from 0 to ``max_range``.
 
     Args:
         seed: seed of the random stream; None takes one from the system.
@@ -42,7 +42,7 @@ class RandomModel(CostModel):
 
     @property
     def random_state(self) -> Any:
-        """Where the stream is; can be set to an earlier state."""
+        """Return the state of the random stream; the property can be set to an earlier state."""
         return self._random.get_state()
 
     @random_state.setter
@@ -50,7 +50,7 @@ class RandomModel(CostModel):
         self._random.set_state(state)
 
     def load(self, path: str) -> None:
-        """Goes on from the state that :meth:`save` wrote."""
+        """Continue from the state in a file of :meth:`save`."""
         try:
             with open(path, "rb") as file:
                 state = np.load(file, allow_pickle=False)
@@ -61,14 +61,14 @@ class RandomModel(CostModel):
             ) from error
 
     def save(self, path: str) -> None:
-        """Writes the state of the stream."""
+        """Write the state of the random stream."""
         state: Any = self._random.get_state()
         with open(path, "wb") as file:
             np.save(file, np.append(state[1].astype("int64"), state[2]))
 
     def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
-        """Learns nothing."""
+        """Ignore the measurements."""
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
-        """Samples a score for each candidate."""
+        """Return a random score for each candidate."""
         return self._random.rand(len(candidates_in(candidates))) * self.max_range

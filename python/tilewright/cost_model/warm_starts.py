@@ -10,7 +10,7 @@ __all__ = ["warm_start"]
 
 
 def warm_start(model: Any, context: Any, records: Iterable[Any]) -> int:
-    """Lets a cost model learn from records of the task, before anything is measured. Gives the number of records.
+    """Train a cost model on records of the task before anything is measured. Return the number of records.
 
     Args:
         model: a cost model.

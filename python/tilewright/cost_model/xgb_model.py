@@ -1,4 +1,4 @@
-"""Models of boosted trees over features, with the published objective."""
+"""XGBoost cost models on per-store features, with the pack-sum objective of Ansor (Zheng et al., OSDI 2020)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class XGBConfig:
     tree_method: str = "auto"
 
     def to_dict(self) -> dict[str, Any]:
-        """As XGBoost takes them."""
+        """Return the parameters as XGBoost takes them."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
@@ -63,32 +63,32 @@ class FeatureGroup:
 
     @property
     def min_cost(self) -> float:
-        """The best so far."""
+        """Return the lowest cost so far."""
         return float(np.min(self.costs))
 
     def append(self, features: list[Array], costs: Array, estimates: Array) -> None:
-        """Adds measurements."""
+        """Add measurements."""
         self.features = self.features + features
         self.costs = np.concatenate([self.costs, costs])
         self.estimates = np.concatenate([self.estimates, estimates])
 
 
 class XGBModel(CostModel):
-    """Learns throughput, relative to the best of the same program, from features.
+    """Predict throughput, relative to the best of the same program, from features.
 
-    Before ``num_warmup_samples`` measurements the scores are random. The trees are made anew from all data, with
-    ``adaptive_training`` only when there is a fifth more than the last time.
+    Before ``num_warmup_samples`` measurements, scores are random. Training starts from scratch on all data; with
+    ``adaptive_training``, only after the data has grown by 20 % since the last training.
 
     Args:
         extractor: feature extractor, or its name.
         config: configuration of XGBoost.
-        num_warmup_samples: measurements without which nothing is predicted.
-        early_stopping_rounds: trees that may be added without success.
-        verbose_eval: how often the progress of training is logged, in trees.
-        average_peak_n: parameter of the logged metric.
+        num_warmup_samples: number of measurements below which scores are random.
+        early_stopping_rounds: boosting rounds without improvement after which training stops.
+        verbose_eval: log metrics every this many rounds; 0 for never.
+        average_peak_n: n of the logged average-peak-score metric.
         adaptive_training: whether to skip trainings.
-        num_tuning_cores: cores of the session. Trees are made by the threads that the configuration names, else by
-            one: for what is measured in a session more of them are slower.
+        num_tuning_cores: accepted for compatibility with TVM and ignored. Training uses ``config.nthread`` threads, by
+            default 1: on the data of one session, more threads are slower.
         tree_method: tree method of XGBoost, instead of that of the configuration.
     """
 
@@ -126,29 +126,29 @@ class XGBModel(CostModel):
         self.booster: Any = None
         self._random = np.random.RandomState(self.config.seed)
 
-    # ---- what subclasses may say about candidates before anything is learned --------------------------------------
+    # ---- hooks for subclasses: prior estimates, labels and scores ---------------------------------------------------
 
     def _estimates(self, context: Any, candidates: Sequence[Any]) -> Array:
-        """Seconds that each candidate is expected to take; NaN where nothing is expected."""
+        """Return the seconds that each candidate is expected to take; NaN if unknown."""
         return np.full(len(candidates), np.nan)
 
     def _labels(self, group: FeatureGroup) -> tuple[Array, Array]:
-        """Return labels and weights of the measurements of a program."""
+        """Return the training labels and weights of a program's measurements."""
         throughput = throughput_of(group.costs)
         return throughput, throughput
 
     def _scores(self, predictions: Array, group: FeatureGroup | None, estimates: Array) -> Array:
-        """Scores of candidates from what the trees give for them."""
+        """Return scores from the trees' predictions."""
         return predictions
 
-    def _uninformed(self, estimates: Array) -> Array:
-        """Scores without any trees."""
+    def _scores_before_training(self, estimates: Array) -> Array:
+        """Return scores before there is a trained model."""
         return self._random.uniform(low=0, high=1, size=len(estimates))
 
-    # ---- learning ---------------------------------------------------------------------------------------------------
+    # ---- training ---------------------------------------------------------------------------------------------------
 
     def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
-        """Adds measurements, those that failed as very slow ones, and learns from all there are."""
+        """Add measurements and retrain. A failed measurement counts as a very slow one."""
         candidates = candidates_in(candidates)
         costs = costs_in(results, len(candidates))
         if not candidates:
@@ -173,7 +173,7 @@ class XGBModel(CostModel):
         self._train()
 
     def _columns(self) -> int:
-        """Features of a row, of what was learned from; 0 before."""
+        """Return the number of features of a row; 0 before the first measurement."""
         return next((rows.shape[1] for group in self.data.values() for rows in group.features), 0)
 
     def _train(self) -> None:
@@ -182,7 +182,7 @@ class XGBModel(CostModel):
         groups = list(self.data.values())
         labels = [self._labels(group) for group in groups]
         if not any(np.any(weights > 0) for _, weights in labels):
-            return  # nothing has worked so far: nothing is known to be fast
+            return  # all measurements have failed
         packed = PackSum(
             xs=[x for group in groups for x in group.features],
             ys=np.concatenate([ys for ys, _ in labels]),
@@ -208,13 +208,13 @@ class XGBModel(CostModel):
         )
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
-        """Relative throughput; of candidates without features, none."""
+        """Return the predicted relative throughput of each candidate; 0 for candidates without features."""
         candidates = candidates_in(candidates)
         if not candidates:
             return np.zeros(0)
         estimates = self._estimates(context, candidates)
         if self.data_size < self.num_warmup_samples or self.booster is None:
-            return np.asarray(self._uninformed(estimates), "float64")
+            return np.asarray(self._scores_before_training(estimates), "float64")
         columns = self._columns()
         features = features_from(self.extractor, context, candidates, columns)
         if not any(len(x) for x in features):
@@ -226,7 +226,7 @@ class XGBModel(CostModel):
     # ---- files ------------------------------------------------------------------------------------------------------
 
     def save(self, path: str) -> None:
-        """Writes the trees and all data: a tar file of model.ubj and data.npz."""
+        """Write the trees and all data: a tar file of model.ubj and data.npz."""
         groups = list(self.data.values())
         features = [x for group in groups for x in group.features]
         data = io.BytesIO()
@@ -249,7 +249,7 @@ class XGBModel(CostModel):
                 archive.addfile(entry, io.BytesIO(content))
 
     def load(self, path: str) -> None:
-        """Reads what :meth:`save` wrote, instead of what the model has learned so far."""
+        """Read a file of :meth:`save`, and replace the present state."""
         try:
             with tarfile.open(path) as archive:
                 files = {entry.name: _content(archive, entry) for entry in archive.getmembers()}
@@ -277,7 +277,7 @@ def _groups_in(file: bytes) -> dict[str, FeatureGroup]:
         groups[key] = FeatureGroup(key, features[part], data["costs"][part], data["estimates"][part])
         start += size
     if not len(features) == len(data["costs"]) == len(data["estimates"]) == start:
-        raise ValueError("its measurements are not as many as it says")
+        raise ValueError("the number of measurements differs from the stored one")
     return groups
 
 
@@ -295,14 +295,14 @@ def _booster_in(file: bytes | None) -> Any:
 
 
 class ResidualModel(XGBModel):
-    """An estimate, and trees that learn by how much it is wrong.
+    """Learn the residual of a prior: boosted trees predict the log ratio of measured to estimated throughput.
 
-    Before ``num_warmup_samples`` measurements the scores are those of the prior; later the trees start from it, so that
-    few measurements are enough. The estimates of a program are scaled by how long its candidates really take.
+    Before ``num_warmup_samples`` measurements, scores are those of the prior. Few measurements are enough, as the trees
+    start from it. The estimates of a program are rescaled by the median ratio of measured to estimated time.
 
     Args:
-        prior: a model whose scores are calls a second; the analytical one if None.
-        num_warmup_samples: measurements without which the prior decides alone.
+        prior: a cost model whose scores are calls per second; by default the analytical model.
+        num_warmup_samples: number of measurements below which scores are those of the prior.
         options: options of :class:`XGBModel`.
     """
 
@@ -311,7 +311,7 @@ class ResidualModel(XGBModel):
         self.prior = prior if prior is not None else AnalyticalModel()
 
     def _estimates(self, context: Any, candidates: Sequence[Any]) -> Array:
-        # A score that is no number says that nothing is known: such a candidate counts as slow, as in a search.
+        # A NaN score means that the prior knows nothing: treat the candidate as slow, as the search does.
         scores = np.nan_to_num(scores_from(self.prior, context, candidates), nan=0.0)
         return np.asarray(1 / np.clip(scores, 1e-12, 1e12))
 
@@ -322,14 +322,15 @@ class ResidualModel(XGBModel):
     def _scores(self, predictions: Array, group: FeatureGroup | None, estimates: Array) -> Array:
         return np.asarray(_expected(group, estimates) * np.exp(np.clip(predictions, -5, 5)))
 
-    def _uninformed(self, estimates: Array) -> Array:
+    def _scores_before_training(self, estimates: Array) -> Array:
         return np.asarray(1 / estimates)
 
 
 def _expected(group: FeatureGroup | None, estimates: Array) -> Array:
-    """Relative throughput by estimates, scaled as the measurements of the program say."""
+    """Return relative throughput from estimates, rescaled by the median ratio of measured to estimated time of the
+    program."""
     measured = np.zeros(0, bool) if group is None else group.costs < FAILED
-    if group is None or not measured.any():  # the best of these counts as the best there is
+    if group is None or not measured.any():  # relative to the best estimate
         return np.asarray(np.min(estimates) / estimates)
     scale = np.exp(np.median(np.log(group.costs[measured] / group.estimates[measured])))
     return np.asarray(np.maximum(group.min_cost / (scale * estimates), 1e-2))

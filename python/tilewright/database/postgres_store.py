@@ -19,7 +19,7 @@ _SECRET = ("password", "sslpassword")
 
 
 def is_server(where: object) -> bool:
-    """Whether a location is a server and not a file."""
+    """Return whether a location is a server and not a file."""
     return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))
 
 

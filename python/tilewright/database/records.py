@@ -133,7 +133,7 @@ def sizes_text(task: Task) -> str:
 
 
 def is_cold(workload: _core.Workload) -> bool:
-    """Whether a workload is measured with cold caches: they are evicted before each call."""
+    """Return whether a workload is measured with cold caches: they are evicted before each call."""
     return _COLD in workload.sizes
 
 
@@ -229,7 +229,8 @@ def schedule_of(
 
 
 def begins_sparse(trace: Trace) -> bool:
-    """Whether a trace begins with a program that has iterations over sparse axes, and not with the lowered program."""
+    """Return whether a trace begins with a program that has iterations over sparse axes, and not with the lowered
+    program."""
     return any(step.kind.is_on_iterations for step in trace.insts)
 
 
@@ -366,5 +367,6 @@ def _text_serves(recorded: str, target: _core.Target) -> bool:
 
 
 def serves(measured: _core.Target, target: _core.Target) -> bool:
-    """Whether measurements for one target apply to another one: the same processor, and at most as many threads."""
+    """Return whether measurements for one target apply to another one: the same processor, and at most as many
+    threads."""
     return measured.num_cores <= target.num_cores and measured.with_num_cores(1) == target.with_num_cores(1)

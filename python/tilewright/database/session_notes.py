@@ -67,7 +67,7 @@ class FinalTime:
 
     @property
     def is_clearly_slower(self) -> bool:
-        """Whether the winner was faster in all rounds that count: the low end of `ratio` exceeds 1."""
+        """Return whether the winner was faster in all rounds that count: the low end of `ratio` exceeds 1."""
         return self.ratio[0] > 1
 
 

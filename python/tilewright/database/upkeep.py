@@ -27,13 +27,18 @@ from tilewright.database.records import (
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.schedule import Trace
 from tilewright.support.json_text import parse_json
+from tilewright.support.other_names import renamed
 from tilewright.tables import Table
 from tilewright.timing import format_seconds
 
-__all__ = ["change", "entries", "listings", "merge", "prune", "statistics"]
+__all__ = ["entries", "listings", "merge", "merge_and_prune", "prune", "statistics"]
 
 
-def change(
+def __getattr__(name: str) -> Any:
+    return globals()[renamed(__name__, name)]
+
+
+def merge_and_prune(
     place: str,
     others: Sequence[str],
     folder: Path | None,
@@ -71,9 +76,9 @@ def change(
         if forget_damaged:
             damaged = [record.id for record in _records(store) if record.outcome == DAMAGED]
             store.erase(damaged)
-            say(f"{len(damaged)} damaged records forgotten")
+            say(f"{len(damaged)} damaged records deleted")
         if keep is not None:
-            say(f"{prune(store, keep)} records forgotten")
+            say(f"{prune(store, keep)} records deleted")
 
 
 def _records(store: _core.Database) -> Iterator[_core.Record]:
@@ -160,7 +165,7 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
         for target, found in sorted(by_target.items()):
             finals = store.finals(workload.hash, target)
             for entry in found[:top]:
-                candidate = "as written" if entry.index < 0 else str(entry.index)
+                candidate = "unscheduled" if entry.index < 0 else str(entry.index)
                 how = "alternately" if finals is not None and entry.id == finals.winner else ""
                 time = format_seconds(entry.median)
                 rows.append((target, time, how, str(entry.seed), candidate, entry.created))
@@ -170,7 +175,10 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
         columns = ("target", "time", "timed", "seed", "candidate", "measured")
         remark = f"outcomes: {outcomes or 'no records yet'}"
         if any(row[2] for row in rows):
-            remark += "\nalternately: at the end of a search, with the best few; what tw.compile takes stands first"
+            remark += (
+                "\nalternately: timed again at the end of the search, interleaved with the other finalists; "
+                "tw.compile uses the first row"
+            )
         origins = origin_table(records)
         for host, versions, count in () if origins is None else origins.rows:
             remark += f"\nmeasured on {host}; {versions}: {count} record{'' if count == '1' else 's'}"

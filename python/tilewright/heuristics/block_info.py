@@ -66,7 +66,7 @@ class Operand:
         return width_of(self.buffer.dtype)
 
     def varies(self, axis: int) -> bool:
-        """Whether different values of the axis access different elements."""
+        """Return whether different values of the axis access different elements."""
         return self.strides[axis] != 0
 
 
@@ -117,7 +117,7 @@ class BlockInfo:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether all extents are constant."""
+        """Return whether all extents are constant."""
         return all(axis.is_fixed for axis in self.axes)
 
     @property
@@ -158,16 +158,16 @@ class BlockInfo:
         return self.size(i for i in self.spatial if not read.varies(i))
 
     def divides(self, size: int, axis: int) -> bool:
-        """Whether `size` steps at a time leave no remainder in any call."""
+        """Return whether `size` steps at a time leave no remainder in any call."""
         return self.axes[axis].is_fixed and self.extent(axis) % size == 0
 
     def is_common(self, read: Operand) -> bool:
-        """Whether all parts read the same elements of an operand."""
+        """Return whether all parts read the same elements of an operand."""
         return bool(self.parts) and not any(axis.is_part and read.varies(i) for i, axis in enumerate(self.axes))
 
     def is_contraction(self) -> bool:
-        """Whether the block has a reduction and several different loads (`A[i, k] * A[j, k]` has two), one of which
-        several results reuse."""
+        """Return whether the block has a reduction and several different loads (`A[i, k] * A[j, k]` has two), one of
+        which several results reuse."""
         return bool(
             len(self.reads) > 1
             and self.reduced
@@ -272,8 +272,8 @@ def fusible_epilogue(schedule: Schedule, info: BlockInfo, dimensions: int) -> Bl
 
 
 def _keeps_order(node: ir.Block, buffer: ir.Buffer) -> bool:
-    """Whether a block reads a buffer in the order of its memory, without transposing it. False for a block with loops
-    or blocks inside, whose variables the indices may contain."""
+    """Return whether a block reads a buffer in the order of its memory, without transposing it. False for a block with
+    loops or blocks inside, whose variables the indices may contain."""
     order = {axis.var: n for n, axis in enumerate(node.iter_vars)}
     loads = [load for load in nodes_of(node.body, ir.BufferLoad) if load.buffer.same_as(buffer)]
     places = [[order.get(index) for index in load.indices if isinstance(index, ir.Var)] for load in loads]
@@ -281,7 +281,7 @@ def _keeps_order(node: ir.Block, buffer: ir.Buffer) -> bool:
 
 
 def is_parameter(schedule: Schedule, buffer: ir.Buffer) -> bool:
-    """Whether callers pass the buffer, and so decide its layout."""
+    """Return whether callers pass the buffer, and so decide its layout."""
     name = schedule.func_working_on
     functions = [schedule.mod[name]] if name is not None else [*schedule.mod.functions.values()]
     return any(
@@ -293,18 +293,18 @@ def is_parameter(schedule: Schedule, buffer: ir.Buffer) -> bool:
 
 
 def is_plain(schedule: Schedule, loops: list[LoopRV]) -> bool:
-    """Whether the loops are serial and have no annotations."""
+    """Return whether the loops are serial and have no annotations."""
     nodes = [schedule.get(loop) for loop in loops]
     return all(node.kind == ir.ForKind.SERIAL and not node.annotations for node in nodes)
 
 
 def is_spatial(node: ir.Block) -> bool:
-    """Whether a block has no reduction axis."""
+    """Return whether a block has no reduction axis."""
     return all(axis.iter_type == ir.IterType.DATA_PAR for axis in node.iter_vars)
 
 
 def is_argreduce(node: ir.Block) -> bool:
-    """Whether a block with several results replaces all of them or none, as an argmax does."""
+    """Return whether a block with several results replaces all of them or none, as an argmax does."""
     return len(node.writes) > 1 and isinstance(node.body, (ir.LetStmt, ir.IfThenElse))
 
 
@@ -318,7 +318,7 @@ def _elementary() -> frozenset[str]:
 
 
 def is_elementary(node: ir.Block) -> bool:
-    """Whether a block computes a function of :func:`_elementary`."""
+    """Return whether a block computes a function of :func:`_elementary`."""
     return any(_name_of(call) in _elementary() for call in nodes_of(node.body, ir.Call))
 
 
@@ -352,7 +352,7 @@ def vector_cycles(node: ir.Block) -> float:
 
 
 def is_conditional(node: ir.Block) -> bool:
-    """Whether the value of a block depends on a condition, as in padding."""
+    """Return whether the value of a block depends on a condition, as in padding."""
     return any(_name_of(call) == "if_then_else" for call in nodes_of(node.body, ir.Call))
 
 
@@ -552,7 +552,7 @@ def _each_once(accesses: list[tuple[ir.Buffer, tuple[Any, ...]]]) -> list[tuple[
 
 
 def _adds_product(store: Any) -> bool:
-    """Whether a store adds the product of two elements, possibly cast, to the stored element."""
+    """Return whether a store adds the product of two elements, possibly cast, to the stored element."""
 
     def element(value: Any) -> Any:
         while isinstance(value, ir.Cast):
@@ -570,7 +570,7 @@ def _adds_product(store: Any) -> bool:
 
 
 def _store_alike(stores: list[Any]) -> bool:
-    """Whether the stores write different buffers of equal shape at equal indices."""
+    """Return whether the stores write different buffers of equal shape at equal indices."""
     first = stores[0]
 
     def alike(own: Any, other: Any) -> bool:
@@ -622,7 +622,7 @@ def coefficient(index: Any, variable: ir.Var, period: int = 0) -> int | None:
 
 
 def clamps_or_wraps(operand: Operand, variable: ir.Var) -> bool:
-    """Whether an index along a variable is clamped or wraps: `A[min(i, 9)]`, `A[(i + 1) % 10]`."""
+    """Return whether an index along a variable is clamped or wraps: `A[min(i, 9)]`, `A[(i + 1) % 10]`."""
     return any(boundary_handling(index, variable) & {"clamp", "wrap"} for index in operand.indices)
 
 
@@ -649,8 +649,8 @@ def boundary_handling(index: ir.Expr, variable: ir.Var) -> set[str]:
 
 
 def has_boundary(node: ir.Block, info: BlockInfo, axis: int) -> bool:
-    """Whether the block handles the ends of an axis specially: an index is clamped or wraps, or a condition of padding
-    uses the axis."""
+    """Return whether the block handles the ends of an axis specially: an index is clamped or wraps, or a condition of
+    padding uses the axis."""
     variable = info.axes[axis].var
     conditions = [call.args[0] for call in nodes_of(node.body, ir.Call) if _name_of(call) == "if_then_else"]
     return any(clamps_or_wraps(read, variable) for read in info.reads) or any(

@@ -66,8 +66,8 @@ def _inlines(schedule: Schedule, block: BlockRV, sizes: Sizes) -> bool:
 
 
 def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
-    """Whether a block pads images of constant sizes with a constant, for short reductions that read nothing else and do
-    not slide along the lanes.
+    """Return whether a block pads images of constant sizes with a constant, for short reductions that read nothing else
+    and do not slide along the lanes.
 
     Lowering removes the condition from the interior (src/lower/loops/peel_edges.cc), so that a copy in memory does not
     pay. Along the lanes, the interior does not consist of whole vectors.
@@ -96,7 +96,7 @@ def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[
 
 
 def _needs_boundary_copy(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
-    """Whether a block that moves elements stays in memory because of its index along the lanes: a consumer loads
+    """Return whether a block that moves elements stays in memory because of its index along the lanes: a consumer loads
     vectors from the copy but would gather from the source.
 
     If the index is clamped or wraps, lowering removes the boundary from loops of spatial consumers; if it is clamped
@@ -117,7 +117,7 @@ def _needs_boundary_copy(schedule: Schedule, node: ir.Block, reductions: list[Bl
 
 
 def _is_unconditional_along(node: ir.Block, read: Operand, lane: ir.Var) -> bool:
-    """Whether the condition of a producer does not depend on the index along which the lanes read."""
+    """Return whether the condition of a producer does not depend on the index along which the lanes read."""
     assert isinstance(node.body, ir.BufferStore) and isinstance(node.body.value, ir.Call)
     places = [own for own, index in zip(node.body.indices, read.indices, strict=True) if uses(index, lane)]
     condition = node.body.value.args[0]

@@ -49,7 +49,7 @@ def innermost(schedule: Schedule, *blocks: BlockRV | None) -> list[LoopRV]:
 
 
 def starts_with(schedule: Schedule, block: BlockRV, loop: LoopRV) -> bool:
-    """Whether a loop is the outermost one of a block."""
+    """Return whether a loop is the outermost one of a block."""
     own = schedule.get_loops(block)
     return bool(own) and schedule.get(own[0]).loop_var.same_as(schedule.get(loop).loop_var)
 
@@ -61,7 +61,7 @@ def copy_operand(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> Block
 
 
 def is_private(schedule: Schedule, block: BlockRV) -> bool:
-    """Whether a block writes a buffer that only one other block reads, and that is not a parameter."""
+    """Return whether a block writes a buffer that only one other block reads, and that is not a parameter."""
     return len(schedule.get_consumers(block)) == 1 and not is_parameter(schedule, schedule.get(block).writes[0].buffer)
 
 

@@ -34,7 +34,7 @@ class NestedSchedule(_Base):
         return loops[len(self.shared) :] if self._begins(loops) else loops
 
     def contains(self, block: BlockRV) -> bool:
-        """Whether a block is inside the shared loops."""
+        """Return whether a block is inside the shared loops."""
         return self._begins(self.outside.get_loops(block))
 
     def parallelize(self) -> None:

@@ -22,7 +22,7 @@ _SCHEDULE_ANNOTATIONS = (
 
 
 def is_unscheduled(function: ir.PrimFunc) -> bool:
-    """Whether a function has no schedule: its loops are serial and not annotated, its memory is global, and the
+    """Return whether a function has no schedule: its loops are serial and not annotated, its memory is global, and the
     annotations of its blocks say what they compute ("axis" of a softmax), not how."""
     open_so_far = True
 

@@ -45,12 +45,12 @@ class Device:
 
     @property
     def kind(self) -> str:
-        """``"cpu"``, ``"cuda"`` or ``"opencl"``."""
+        """Return ``"cpu"``, ``"cuda"`` or ``"opencl"``."""
         return next(kind for kind, number in _TYPES.items() if number == self.device_type)
 
     @property
     def exist(self) -> bool:
-        """Whether the device exists and can be used."""
+        """Return whether the device exists and can be used."""
         return 0 <= self.device_id < _core.count_devices(self.device_type)
 
     @explained

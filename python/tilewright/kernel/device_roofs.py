@@ -139,6 +139,6 @@ def _seconds(program: str, kind: str, values: list[Any]) -> float:
     """Return the seconds per call: the minimum over rounds of consecutive calls."""
     (kernel,) = kernels_of(compile_quietly(from_source(program), kind))
     calls = KernelCalls(kernel, values)
-    calls.spend(1)  # drivers compile at the first launch
-    count = max(1, round(_PROBE_SECONDS / max(calls.spend(1), 1e-6)))
-    return min(calls.spend(count) for _ in range(_ROUNDS)) / count
+    calls.seconds_of(1)  # drivers compile at the first launch
+    count = max(1, round(_PROBE_SECONDS / max(calls.seconds_of(1), 1e-6)))
+    return min(calls.seconds_of(count) for _ in range(_ROUNDS)) / count

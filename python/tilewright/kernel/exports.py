@@ -86,11 +86,11 @@ def export(
         raise ArgumentError.of(
             "kernel/interpreted", "an interpreted kernel cannot be exported: compile it for 'native'"
         )
-    from tilewright.kernel.omitted_outputs import calls_text
+    from tilewright.kernel.omitted_outputs import signatures_to_json
 
     program = _with_validators(program)
     functions = program.module.functions
-    calls = calls_text(
+    calls = signatures_to_json(
         {
             str(below.attrs["global_symbol"]): call_of(program, functions[key])
             for key, below in program.lowered.functions.items()
@@ -110,8 +110,8 @@ def with_validators(kernels: dict[str, Kernel]) -> dict[str, Kernel]:
 
 
 def _is_validated(kernels: Mapping[str, Kernel], name: str) -> bool:
-    """Whether a kernel has a validator: it takes the same arguments, writes to none, and a library stores no call
-    signature of it."""
+    """Return whether a kernel has a validator: it takes the same arguments, writes to none, and a library stores no
+    call signature of it."""
     check = kernels.get(name + VALIDATE)
     return (
         check is not None

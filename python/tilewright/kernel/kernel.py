@@ -405,7 +405,7 @@ def _call_of(program: _Program, function: Any) -> CallSignature:
 
 
 def _takes_the_same(one: Any, other: Any) -> bool:
-    """Whether two functions have parameters of the same shapes."""
+    """Return whether two functions have parameters of the same shapes."""
     buffers = [[function.buffer_map.get(param) for param in function.params] for function in (one, other)]
     return len(buffers[0]) == len(buffers[1]) and all(
         a is b or (a is not None and b is not None and len(a.shape) == len(b.shape) and _equal_extents(a, b))
@@ -753,10 +753,10 @@ def _kernels_of_object(code: bytes) -> dict[str, Kernel]:
 
 def _kernels_of_library(path: str) -> dict[str, Kernel]:
     """Return the kernels of a library, by name, with their validators."""
-    from tilewright.kernel.omitted_outputs import calls_from
+    from tilewright.kernel.omitted_outputs import signatures_from_json
 
     found, text = _core.load_library(path_for_core("path", path))
-    calls = calls_from(text)
+    calls = signatures_from_json(text)
     return with_validators({name: Kernel(base, None, path, calls.get(name)) for name, base in found.items()})
 
 

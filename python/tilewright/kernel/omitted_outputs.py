@@ -103,8 +103,8 @@ def _why_needed(role: str, reader: str) -> str:
     return ""
 
 
-def calls_text(calls: Mapping[str, CallSignature]) -> str:
-    """Return the JSON text with the call signatures that a library stores, which :func:`calls_from` parses."""
+def signatures_to_json(calls: Mapping[str, CallSignature]) -> str:
+    """Return the JSON text with the call signatures that a library stores; :func:`signatures_from_json` parses it."""
     found = {}
     for kernel, call in calls.items():
         bare = call.function.with_body(_core.Evaluate(_core.const(0, "int32")))
@@ -119,7 +119,7 @@ def calls_text(calls: Mapping[str, CallSignature]) -> str:
     return json.dumps(found)
 
 
-def calls_from(text: str) -> dict[str, CallSignature]:
+def signatures_from_json(text: str) -> dict[str, CallSignature]:
     """Return the call signatures by kernel name; empty for a library without them."""
     try:
         known = parse_json(text or "{}").items()
@@ -162,7 +162,7 @@ def complete(call: CallSignature, args: Sequence[Any], named: Mapping[str, Any])
         if device is not None:
             made[position] = device.zeros(shape, dtype)
         else:
-            made[position] = as_given(_zeros(shape, dtype, call.labels[position]), arrays)
+            made[position] = as_tensor_like(_zeros(shape, dtype, call.labels[position]), arrays)
     return [values[position] if position in values else made[position] for position in every], list(made.values())
 
 
@@ -211,7 +211,7 @@ def by_position(call: CallSignature, args: Sequence[Any], named: Mapping[str, An
     return None if len(args) > len(free) else {**values, **dict(zip(free, args, strict=False))}
 
 
-def as_given(array: Any, arguments: Iterable[Any]) -> Any:
+def as_tensor_like(array: Any, arguments: Iterable[Any]) -> Any:
     """Return an array as a PyTorch tensor that shares its memory if all arguments except numbers are PyTorch
     tensors."""
     torch = sys.modules.get("torch")

@@ -83,7 +83,7 @@ def _view(value: Any) -> Any:
 
 
 def _is_apart(view: Any) -> bool:
-    """Whether no two elements overlap: each stride covers all elements of the dimensions below it."""
+    """Return whether no two elements overlap: each stride covers all elements of the dimensions below it."""
     covered = view.itemsize
     for step, extent in sorted((abs(step), extent) for step, extent in zip(view.strides, view.shape, strict=True)):
         if extent > 1:

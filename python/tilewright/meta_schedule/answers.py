@@ -164,7 +164,7 @@ def _future(future: Any) -> RunnerFuture:
 
 
 def is_done(future: RunnerFuture) -> bool:
-    """Whether a result is available; a future that does not know counts as done and is waited for."""
+    """Return whether a result is available; a future that does not know counts as done and is waited for."""
     try:
         return bool(future.done())
     except Exception as error:

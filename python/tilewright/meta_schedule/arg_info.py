@@ -85,7 +85,7 @@ class TensorInfo(ArgInfo):
         self.shape = tuple(int(extent) for extent in shape)
 
     def as_json(self) -> Any:
-        """``["TENSOR", dtype, [extent, ...]]``."""
+        """Return ``["TENSOR", dtype, [extent, ...]]``."""
         return ["TENSOR", self.dtype, list(self.shape)]
 
     def __str__(self) -> str:

@@ -120,7 +120,7 @@ class LocalBuilder(Builder):
         self._close = weakref.finalize(self, _close, self._workers)
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
-        """One result for each input, in their order."""
+        """Return one result for each input, in their order."""
         with concurrent.futures.ThreadPoolExecutor(max(1, min(self.max_workers, len(build_inputs)))) as threads:
             futures = [threads.submit(self._build_one, each) for each in build_inputs]
             try:
@@ -132,7 +132,7 @@ class LocalBuilder(Builder):
                 raise
 
     def close(self) -> None:
-        """Ends the processes; a later build starts others."""
+        """End the processes; a later build starts others."""
         _close(self._workers)
 
     def _build_one(self, each: BuilderInput) -> BuilderResult:
@@ -187,7 +187,7 @@ class DaskBuilder(Builder):
         return [each if isinstance(each, BuilderResult) else self._end(each) for each in begun]
 
     def close(self) -> None:
-        """Leaves the cluster."""
+        """Leave the cluster."""
         self._close()
 
     def _begin(self, each: BuilderInput) -> LoneTask | BuilderResult:
@@ -281,7 +281,7 @@ def default_build(mod: ir.IRModule, target: Any, params: Mapping[str, Any] | Non
 
 
 def default_export(kernels: Any) -> str:
-    """Writes the object code of compiled kernels to a folder of its own.
+    """Write the object code of compiled kernels to a folder of its own.
 
     Raises:
         tilewright.ArgumentError: a kernel is interpreted and has no object code.

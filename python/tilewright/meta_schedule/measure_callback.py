@@ -84,7 +84,7 @@ class AddToDatabase(MeasureCallback):
         builder_results: Sequence[BuilderResult],
         runner_results: Sequence[RunnerResult],
     ) -> None:
-        """Commits one record for each candidate."""
+        """Commit one record for each candidate."""
         from tilewright.meta_schedule.database.tuning_record import TuningRecord, trace_in, workload_in
 
         database = task_scheduler.database
@@ -135,7 +135,7 @@ class UpdateCostModel(MeasureCallback):
         builder_results: Sequence[BuilderResult],
         runner_results: Sequence[RunnerResult],
     ) -> None:
-        """Passes on candidates and results."""
+        """Pass candidates and results on."""
         model = task_scheduler.cost_model
         context = task_scheduler.tasks[task_id].ctx
         if model is None or context is None:

@@ -41,7 +41,7 @@ class ModuleEquality:
         return module_hash(one_program(check_module(mod)), self.name)
 
     def equal(self, lhs: ir.IRModule, rhs: ir.IRModule) -> bool:
-        """Whether two programs count as the same."""
+        """Return whether two programs count as the same."""
         return modules_equal(one_program(lhs), one_program(rhs), self.name)
 
     def schedule(self, mod: ir.IRModule, record: TuningRecord, target: TargetLike | None) -> Schedule:

@@ -34,7 +34,7 @@ from tilewright.meta_schedule.runner.runner import RunnerResult
 from tilewright.meta_schedule.session_logs import cannot_be_written
 from tilewright.support.json_text import parse_json
 
-__all__ = ["SessionJournal", "Unreported", "end_session", "seed_of_session"]
+__all__ = ["ReportedRecords", "SessionJournal", "end_session", "seed_of_session"]
 
 #: version of the candidates that follow from a seed; changed with the strategies, so that old sessions are not resumed
 _STREAM = 1
@@ -61,7 +61,7 @@ class SessionJournal:
         self._path = work_dir / _FOLDER / f"{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}.jsonl"
         self._known: dict[str, list[tuple[list[float] | None, str | None, str | None]]] = {}
         self._program = Workload(context.mod)
-        self._is_written = True  # whether all results were
+        self._is_complete = True  # whether the journal has all results
         self._read()
         self.pending = Counter({digest: len(results) for digest, results in self._known.items()})
         self._taken: dict[int, str] = {}  # measured candidates by their identity
@@ -113,17 +113,18 @@ class SessionJournal:
             try:
                 self._append("".join(f"{line}\n" for line in lines).encode())
             except OSError as error:
-                if self._is_written:
+                if self._is_complete:
                     why = "a session that continues this one measures again what the journal lacks"
                     _LOGGER.warning("%s: cannot be written: %s: %s", self._path, error.strerror, why)
-                self._is_written = False
+                self._is_complete = False
 
     def _append(self, lines: bytes) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("ab+") as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(end - 1, 0))
-            if file.read(1) not in (b"", b"\n"):  # a line that was cut off takes no other with it
+            if file.read(1) not in (b"", b"\n"):
+                # A line that was cut off must not swallow the next one.
                 file.write(b"\n")
             file.write(lines)
 
@@ -135,7 +136,8 @@ class SessionJournal:
                 self.pending[digest] -= 1
 
     def is_recorded(self, candidate: Any) -> bool:
-        """Whether a candidate was measured before and the database has it; called once, before it is reported."""
+        """Return whether a candidate was measured before and the database has it; called once, before it is
+        reported."""
         digest = self._taken.get(id(candidate))
         if digest is None or not self._recorded[digest]:
             return False
@@ -147,7 +149,7 @@ class SessionJournal:
         return _digest(trace_in(self._program, record.workload.mod, record.trace))
 
     @property
-    def left(self) -> int:
+    def unreported_count(self) -> int:
         """Return how many earlier results are not reported yet."""
         return sum(self.pending.values())
 
@@ -157,8 +159,8 @@ def _digest(trace: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-class Unreported(Database):
-    """A database as it was when an interrupted session was at this point, without later records of the session.
+class ReportedRecords(Database):
+    """View of a database that hides records of an interrupted session that this session has not reported yet.
 
     Args:
         database: the complete database.
@@ -183,7 +185,7 @@ class Unreported(Database):
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
         """Return the best reported records."""
-        found = best_in(self._database, workload, top_k + self._journal.left)
+        found = best_in(self._database, workload, top_k + self._journal.unreported_count)
         return self._reported(found)[:top_k]
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
@@ -194,7 +196,7 @@ class Unreported(Database):
         return len(self._database)
 
     def _reported(self, records: list[TuningRecord]) -> list[TuningRecord]:
-        if not self._journal.left:
+        if not self._journal.unreported_count:
             return records
         hidden, reported = Counter(self._journal.pending), []
         for record in records:
@@ -237,5 +239,5 @@ def begin_session(work_dir: Path, programs: Any, seed: int) -> None:
 
 def end_session(work_dir: Path) -> None:
     """Note that the session was not interrupted, so that the next one has a new seed."""
-    with contextlib.suppress(OSError):  # the results count, wherever they are
+    with contextlib.suppress(OSError):  # the session has succeeded; only the marker remains
         (work_dir / _FOLDER / _UNFINISHED).unlink(missing_ok=True)

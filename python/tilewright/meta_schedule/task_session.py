@@ -32,7 +32,7 @@ from tilewright.meta_schedule.measure_callback import AddToDatabase, MeasureCall
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
-from tilewright.meta_schedule.session_journal import SessionJournal, Unreported
+from tilewright.meta_schedule.session_journal import ReportedRecords, SessionJournal
 from tilewright.meta_schedule.stops import Stops
 from tilewright.search.interrupts import Interrupts
 from tilewright.support.user_lines import last_raise, said_of
@@ -110,7 +110,7 @@ class _Session:
 
     @property
     def is_late(self) -> bool:
-        """Whether the time of the session is over."""
+        """Return whether the time of the session is over."""
         return time.monotonic() >= self.end
 
 
@@ -327,15 +327,15 @@ class TaskScheduler(ABC):
         context = self.tasks[task_id].ctx
         journal = SessionJournal(work_dir, context, batch, self.cost_model, self.database)
         self._journals[task_id] = journal
-        if not journal.left or self.database is None:
+        if not journal.unreported_count or self.database is None:
             return self.database
         _LOGGER.info(
             "Task #%d: %r continues a session of %d trials, which are not measured again",
             task_id,
             context.task_name,
-            journal.left,
+            journal.unreported_count,
         )
-        return Unreported(self.database, journal)
+        return ReportedRecords(self.database, journal)
 
     def _try(self, task_id: int, what: str, action: Callable[[], Answer]) -> Answer | None:
         """Return the result of an action; an error ends only the task."""

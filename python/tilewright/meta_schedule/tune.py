@@ -231,7 +231,7 @@ def _add_beside(session: Profiler, builder: Builder) -> None:
 
 
 def _report_times(session: Profiler, database: Database) -> None:
-    """To the profiler that the caller is in, and to the file that reports are made of."""
+    """Report the times to the enclosing profiler, and to the file that reports are made of."""
     outer = Profiler.current()
     for name, seconds in session.get().items():
         if outer is not None and name != "Total":

@@ -126,11 +126,11 @@ class _Process:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process started it, and is not a copy (fork) of the one that did."""
+        """Return whether this process started it, and is not a copy (fork) of the one that did."""
         return os.getpid() == self._starter
 
     def exchange(self, request: bytes, seconds: float) -> Any:
-        """Sends it, and gives the answer."""
+        """Send a message, and return the answer."""
         try:
             until = time.monotonic() + seconds
             _send(self.to_child, request, until)
@@ -149,13 +149,13 @@ class _Process:
         return value
 
     def interrupt(self) -> None:
-        """Ends the process and those that it started; who waits for an answer is notified. Any thread may call it."""
+        """End the process and those that it started, and notify who waits for an answer. Any thread may call it."""
         with contextlib.suppress(ProcessLookupError):
             if self.life >= 0 and self.is_own:
                 os.killpg(self.child.pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """Ends the process, when nobody waits for an answer; a copy of its parent only forgets it."""
+        """End the process, when nobody waits for an answer. A fork of the parent only forgets it."""
         if self.life < 0:
             return
         if self.is_own:
@@ -192,7 +192,7 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """The process id, where there is a process."""
+        """Return the process id; None if there is no process."""
         return self._process[0].child.pid if self._process else None
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], seconds: float) -> Any:
@@ -228,7 +228,7 @@ class Worker:
             raise
 
     def close(self) -> None:
-        """Ends the process, also while a call of another thread waits for it; a later call starts another one."""
+        """End the process, also while a call of another thread waits for it; a later call starts another one."""
         while not self._lock.acquire(timeout=0.02):
             for process in self._process[:]:
                 process.interrupt()
@@ -254,7 +254,7 @@ def _die_with_parent(life: int) -> None:
 
 
 def serve() -> None:
-    """The life of a worker: a setup, then one call after another, until the parent closes the pipe."""
+    """Run a worker: a setup, then one call after another, until the parent closes the pipe."""
     requests, answers, life = (int(part) for part in os.environ.pop(PIPES).split(","))
     _die_with_parent(life)
     os.dup2(2, 1)  # what is printed goes to standard error: standard output may be that of a command

@@ -81,12 +81,12 @@ class Box(NamedTuple):
         return cls(left, y - ASCENT, left + width, y + DESCENT)
 
     def overlaps(self, other: Box) -> bool:
-        """Whether the boxes overlap."""
+        """Return whether the boxes overlap."""
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
 
     def holds(self, other: Box) -> bool:
-        """Whether the other box is inside this one."""
+        """Return whether the other box is inside this one."""
         across = self.left <= other.left and other.right <= self.right
         return across and self.top <= other.top and other.bottom <= self.bottom
 

@@ -215,7 +215,8 @@ class TaskReport:
 
     @property
     def had_finals(self) -> bool:
-        """Whether the time of the best record is from the finals, in which the best few are timed alternately."""
+        """Return whether the time of the best record is from the finals, in which the best few are timed
+        alternately."""
         return self.series == FINALS
 
     @property

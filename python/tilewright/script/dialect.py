@@ -51,7 +51,7 @@ class Dialect:
 
     @property
     def table(self) -> Table:
-        """All handlers, those of the bases included."""
+        """Return all handlers, including those of the base dialects."""
         if self._table is None:
             table = Table(self.name)
             if self.base:
@@ -61,7 +61,7 @@ class Dialect:
         return self._table
 
     def add(self, kind: type, handler: Handler) -> None:
-        """Registers or replaces a handler."""
+        """Register or replace a handler."""
         self.own[kind] = handler
         self._changed()
 
@@ -75,14 +75,15 @@ _DIALECTS: dict[str, Dialect] = {"python": Dialect("python")}
 
 
 def dialect(name: str, base: str = "python") -> Dialect:
-    """The dialect of that name; it is made, on top of `base`, when it is first asked for."""
+    """Return the dialect with this name. Create it on top of `base` on first use."""
     if name not in _DIALECTS:
         _DIALECTS[name] = Dialect(name, dialect(base))
     return _DIALECTS[name]
 
 
 def register(name: str, *kinds: str) -> Callable[[Handler], Handler]:
-    """Decorator: the function handles these kinds of syntax nodes (``"For"``, ``"Assign"``, ...) in the dialect."""
+    """Return a decorator that registers a function as handler of these kinds of syntax nodes (``"For"``, ``"Assign"``,
+    ...) in the dialect."""
 
     def decorate(handler: Handler) -> Handler:
         for kind in kinds:

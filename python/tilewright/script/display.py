@@ -34,7 +34,7 @@ def show(node: Node, style: str | None = None, black_format: bool | None = None,
 
 
 def reformatted(text: str, formatter: str | None = None) -> str:
-    """Python text as ``"ruff"`` or ``"black"`` lays it out; None takes the one that is installed.
+    """Return Python text as formatted by ``"ruff"`` or ``"black"``; None uses the one that is installed.
 
     Raises:
         ValueError: the formatter is unknown or not installed, or the text is not Python.
@@ -78,7 +78,7 @@ def print_script(text: str, style: str | None = None, black_format: bool | None 
 
 
 def html(text: str, style: str | None = None) -> str:
-    """Python text as a colored HTML fragment that needs no style sheet."""
+    """Return Python text as a colored HTML fragment that needs no style sheet."""
     from pygments import highlight  # type: ignore[import-untyped,unused-ignore]
     from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped,unused-ignore]
     from pygments.lexers import PythonLexer  # type: ignore[import-untyped,unused-ignore]

@@ -73,7 +73,7 @@ def spread(value: Any) -> Any:
 
 
 def operand(parser: Parser, node: ast.AST) -> Any:
-    """A value: slices with both bounds become vectors."""
+    """Evaluate an operand; slices with both bounds become vectors."""
     kind = node.__class__
     if kind is ast.Subscript:
         return _subscript(parser, node, vectors=True)
@@ -119,7 +119,7 @@ def _bin_op(parser: Parser, node: Any) -> Any:
 
 
 def _check_size(op: ast.operator, left: Any, right: Any) -> None:
-    """Constants that would fill the memory are mistakes."""
+    """Raise an error for an operation on constants whose result would fill the memory."""
     if not isinstance(right, int):
         return
     if isinstance(left, int):
@@ -181,7 +181,8 @@ def _combined(parser: Parser, node: Any, value_of: Callable[[Parser, Any], Any])
 
 
 def _check_truth(is_and: bool, value: Any, node: ast.expr) -> None:
-    """Python gives the operand itself, the program would give its truth."""
+    """Raise an error unless an operand of `and` or `or` is bool: Python returns the operand itself, the program would
+    compute its truth value."""
     if isinstance(value, Expr):
         is_truth, what = value.dtype.startswith("bool"), value.dtype
     else:
@@ -197,7 +198,7 @@ def _check_truth(is_and: bool, value: Any, node: ast.expr) -> None:
 
 
 def logic(is_and: bool, a: Any, b: Any) -> Any:
-    """`a and b` or `a or b`; on vectors lane by lane."""
+    """Return `a and b` or `a or b`; on vectors lane by lane."""
     if any(isinstance(item, Expr) and "x" in item.dtype for item in (a, b)):
         truths = [item != 0 if isinstance(item, Expr) and "bool" not in item.dtype else item for item in (a, b)]
         return _script.intrinsic("bitwise_and" if is_and else "bitwise_or", truths)
@@ -225,7 +226,8 @@ def _compare(parser: Parser, node: ast.Compare) -> Any:
 
 
 def _in_source_order(op: type, left: Any, made: Any) -> Any:
-    """Python makes i >= 2 of 2 <= i, where 2 is its own; the program keeps its order."""
+    """Return the comparison with its operands in source order: Python turns 2 <= i into i >= 2 if 2 is a Python
+    number."""
     written, swapped = _SIDES.get(op, (None, None))
     if written is None or swapped is None or isinstance(left, Expr) or not isinstance(made, swapped):
         return made
@@ -233,7 +235,8 @@ def _in_source_order(op: type, left: Any, made: Any) -> Any:
 
 
 def _check_membership(left: Expr, right: Any, node: ast.Compare) -> None:
-    """Python asks for the very expression, which a list of numbers never holds."""
+    """Raise an error for `expression in collection`: Python would compare identities of nodes, so a list of numbers
+    never contains an expression."""
     if isinstance(right, list | tuple | set | range) and not any(isinstance(item, _core.Node) for item in right):
         raise ScriptProblem(
             "script/membership",
@@ -390,7 +393,8 @@ def _formatted_value(parser: Parser, node: ast.FormattedValue) -> str:
 
 @register("python", "Lambda")
 def _lambda(parser: Parser, node: ast.Lambda) -> Any:
-    """A function with the very signature, whose body is evaluated here: operators mean what they mean in a script."""
+    """Return a function with the signature of the lambda, whose body the parser evaluates, so that operators mean what
+    they mean in a script."""
     captured, source, outer, trail = dict(parser.names), parser.source, parser.outer, parser.trail
     known = parser.names  # as it is when the function is called: a name may be bound again, or later
 
@@ -428,7 +432,8 @@ def _each(parser: Parser, generators: list[ast.comprehension], add: Callable[[],
 
 
 def _holds(parser: Parser, node: ast.expr) -> bool:
-    """Whether a condition of a comprehension holds. Of `i == j` Python asks only whether both are the same object."""
+    """Return whether a condition of a comprehension holds. For `i == j`, Python only checks whether both are the same
+    object."""
     test = condition(parser, node)
     parser.at = node
     if isinstance(test, Expr) and not isinstance(test, _core.IntImm | _core.FloatImm):
@@ -442,7 +447,7 @@ def _holds(parser: Parser, node: ast.expr) -> bool:
 
 
 def bind_python(parser: Parser, target: ast.AST, value: Any) -> None:
-    """Binds Python values to names as Python does."""
+    """Bind Python values to names as Python does."""
     if isinstance(target, ast.Name):
         parser.define(target.id, value)
         return
@@ -454,7 +459,7 @@ def bind_python(parser: Parser, target: ast.AST, value: Any) -> None:
 
 
 def unpack(target: ast.Tuple | ast.List, value: Any) -> Iterator[tuple[ast.expr, Any]]:
-    """Pairs of targets and values; a starred target gets a list."""
+    """Yield pairs of targets and values; a starred target gets a list."""
     names = "1 name" if len(target.elts) == 1 else f"{len(target.elts)} names"
     try:
         values = list(value)

@@ -7,7 +7,7 @@ import sysconfig
 from collections.abc import Iterator
 from types import TracebackType
 
-from tilewright.script.source import Place, Source
+from tilewright.script.source import Position, Source
 
 #: In the globals of code that the parser itself compiles.
 OWN = "__tilewright_run"
@@ -16,7 +16,7 @@ _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib"
 
 
 def _user_entries(error: BaseException) -> Iterator[TracebackType]:
-    """The entries of the traceback that are in the user's code, the outermost first."""
+    """Yield the traceback entries that are in the user's code, outermost first."""
     entry = error.__traceback__
     while entry is not None:
         scope = entry.tb_frame.f_globals
@@ -25,8 +25,8 @@ def _user_entries(error: BaseException) -> Iterator[TracebackType]:
         entry = entry.tb_next
 
 
-def place_in_function(error: BaseException, script: Source) -> tuple[Source, Place] | None:
-    """The innermost place in a function of the user's that the script calls; None without such a function."""
+def place_in_function(error: BaseException, script: Source) -> tuple[Source, Position] | None:
+    """Return the innermost position in a function of the user that the script calls; None without such a function."""
     found = None
     for entry in _user_entries(error):
         if not entry.tb_frame.f_code.co_filename.startswith(_LIBRARIES):

@@ -24,7 +24,7 @@ from tilewright.script.dialect import Dialect
 from tilewright.script.host_code import place_in_function, raised_in
 from tilewright.script.rebinding import ended_hint
 from tilewright.script.report import MAX_PROBLEMS, Problem, ScriptProblem, did_you_mean, span_of, to_error
-from tilewright.script.source import BadSyntax, Place, Source
+from tilewright.script.source import BadSyntax, Position, Source
 from tilewright.support import wrong_arguments
 from tilewright.support.file_names import printable
 
@@ -54,13 +54,13 @@ _active = threading.local()
 
 
 def active_parser() -> Parser | None:
-    """The parser at work on this thread: macros expand in it."""
+    """Return the parser that is active on this thread; macros expand in it."""
     stack = getattr(_active, "stack", None)
     return stack[-1] if stack else None
 
 
 class Parser:
-    """Walks over one script; holds its names and its problems."""
+    """Parser of one script, with its names and problems."""
 
     def __init__(
         self, source: Source, dialect: Dialect, names: Mapping[str, Any], outer: Sequence[Mapping[str, Any]] = ()
@@ -73,7 +73,7 @@ class Parser:
         self.problems: list[Problem] = []
         self.unknown_scopes = 0  # how many scopes around could not be opened: what belongs in them is at its place
         self.at: ast.AST | None = None  # the node at work: where a failure of Python code is reported
-        self.trail: tuple[tuple[Source, Place], ...] = ()
+        self.trail: tuple[tuple[Source, Position], ...] = ()
         self.statement_call: ast.AST | None = None  # the call that is a statement of its own
         self.statement: ast.stmt | None = None  # the innermost one at work
         self.name = ""  # of the function, for messages
@@ -85,12 +85,12 @@ class Parser:
         self.chosen: dict[ast.AST, set[bool]] = {}  # branches that were taken while parsing
         self.repeated: set[ast.AST] = set()  # loops over Python collections
         self.expanded: dict[ast.AST, list[ast.FunctionDef]] = {}  # calls of macros that see the names around
-        self.check_well_formed = True  # whether the program as a whole is verified; one decorator that says no suffices
+        self.check_well_formed = True  # whether the whole program is verified; any decorator can disable it
 
     # ---- running
 
     def run(self, work: Callable[[], Any], check_well_formed: bool = True) -> Any:
-        """Calls `work` with this parser active; raises one ScriptError for all problems."""
+        """Call `work` with this parser active; raise one ScriptError for all problems."""
         self.check_well_formed = check_well_formed
         try:
             return self._run(work)
@@ -126,14 +126,14 @@ class Parser:
         return result
 
     def _verify(self, program: Any) -> None:
-        """Each node by itself was checked when it was made; this is about what takes more than one."""
+        """Check the whole program. Construction has already checked each node by itself."""
         found = _script.find_ill_formed(program) if self.check_well_formed else None
         if found is not None:
             code, message, hint, span = found
             self.problems.append(Problem(code, message, hint, self.source, self.place(None), span=span))
 
     def _run_deep(self, work: Callable[[], Any]) -> Any:
-        """Once more from the start with a deep stack."""
+        """Restart from the beginning with a deep stack."""
         outcome: list[Any] = [None, None]
 
         def deep() -> None:
@@ -177,7 +177,7 @@ class Parser:
     # ---- names
 
     def define(self, name: str, value: Any) -> None:
-        """Binds a name until the scope around ends."""
+        """Bind a name until the enclosing scope ends."""
         old = self.names.get(name, _MISSING)
         if old is not _MISSING or any(name in mapping for mapping in self.outer):
             self.rebound[name] = value
@@ -185,7 +185,7 @@ class Parser:
         self.names[name] = value
 
     def own_names_known_outside(self) -> dict[str, Any]:
-        """The names bound in the innermost scope itself that mean something around it too, with their values."""
+        """Return the names, with their values, that are bound in the innermost scope and also known outside of it."""
         first: dict[str, Any] = {}
         for name, old in self._log[self._scope_start :]:
             first.setdefault(name, old)
@@ -196,11 +196,11 @@ class Parser:
         }
 
     def is_own(self, name: str) -> bool:
-        """Whether the name is bound in the innermost scope itself."""
+        """Return whether the name is bound in the innermost scope itself."""
         return any(known == name for known, _ in self._log[self._scope_start :])
 
     def lookup(self, name: str) -> Any:
-        """The value of a name, which must be known."""
+        """Return the value of a name; raise an error if it is unknown."""
         value = self.names.get(name, _MISSING)
         if value is _MISSING:
             for mapping in self.outer:
@@ -217,7 +217,7 @@ class Parser:
         return value
 
     def find(self, name: str) -> Any:
-        """The value of a name, None when it is not known."""
+        """Return the value of a name; None if it is unknown."""
         value = self.names.get(name, _MISSING)
         if value is not _MISSING:
             return None if value is UNKNOWN else value
@@ -227,14 +227,14 @@ class Parser:
         return None
 
     def visible(self) -> list[str]:
-        """All names that could be used here, those of the script first."""
+        """Return all names that are visible here, those of the script first."""
         seen = dict.fromkeys(self.names)
         for mapping in self.outer:
             seen.update(dict.fromkeys(mapping))
         return list(seen)
 
     def environment(self) -> dict[str, Any]:
-        """All names and values in one dictionary, for code that Python runs itself."""
+        """Return all names and values in one dictionary, for code that Python runs itself."""
         merged: dict[str, Any] = {}
         for mapping in reversed(self.outer):
             merged.update(mapping)
@@ -250,7 +250,7 @@ class Parser:
 
     @contextmanager
     def scope(self, kind: str = "") -> Iterator[None]:
-        """Names bound inside end with it; `kind` says in messages what it is."""
+        """Open a scope: names bound inside end with it. `kind` describes the scope in messages."""
         before, mark = self._scope_start, len(self._log)
         self._scope_start = mark
         try:
@@ -262,7 +262,7 @@ class Parser:
 
     @contextmanager
     def own_names(self) -> Iterator[None]:
-        """Names bound inside are others than those around, as in a comprehension."""
+        """Separate the names bound inside from those outside, as in a comprehension."""
         before = self.names, self._log, self._scope_start, self.rebound, self.ended
         self.names, self._log, self._scope_start, self.rebound, self.ended = dict(self.names), [], 0, {}, {}
         try:
@@ -272,7 +272,7 @@ class Parser:
 
     @contextmanager
     def use_dialect(self, dialect: Dialect) -> Iterator[None]:
-        """Statements inside belong to another dialect."""
+        """Parse the statements inside in another dialect."""
         before = self.dialect
         self.dialect, self.table = dialect, dialect.table
         try:
@@ -286,9 +286,9 @@ class Parser:
         source: Source,
         names: dict[str, Any],
         outer: Sequence[Mapping[str, Any]],
-        trail: tuple[tuple[Source, Place], ...],
+        trail: tuple[tuple[Source, Position], ...],
     ) -> Iterator[None]:
-        """Works on another text, with other names, for a while."""
+        """Parse another text, with other names, inside the ``with`` statement."""
         before = self.source, self.names, self.outer, self._log, self._scope_start, self.trail, self.at
         rebound, ended = self.rebound, self.ended
         self.source, self.names, self.outer, self.trail = source, names, list(outer), trail
@@ -303,7 +303,7 @@ class Parser:
 
     @contextmanager
     def expansion(self, source: Source, names: dict[str, Any], outer: Sequence[Mapping[str, Any]]) -> Iterator[None]:
-        """The text of a macro stands for the node at work."""
+        """Parse the text of a macro in the place of the current node."""
         if len(self.trail) >= 100:
             raise ScriptProblem("script/macro-depth", "macros expand each other without end")
         with self.moved_to(source, names, outer, ((self.source, self.place(self.at)), *self.trail)):
@@ -311,15 +311,15 @@ class Parser:
 
     # ---- places and spans
 
-    def place(self, node: ast.AST | None) -> Place:
-        """Where a node stands in the user's file."""
+    def place(self, node: ast.AST | None) -> Position:
+        """Return the position of a node in the user's file."""
         if node is None:
             line = self.source.first_line
             return line, 1, line, 2
         return self.source.place(node)
 
     def mark(self, node: Any) -> None:
-        """From now on nodes come from here, and failures are reported here."""
+        """Make this node the current one: it becomes the span of new nodes, and failures are reported there."""
         self.at = node
         source = self.source
         if source.ascii:
@@ -329,13 +329,13 @@ class Parser:
             _script.set_span(*source.place(node))
 
     def resume_spans(self) -> None:
-        """Spans belong to the current source again."""
+        """Set spans from the current source again."""
         _script.enter_source(printable(self.source.file), span_of(*self.trail[0], self.trail[1:]) if self.trail else 0)
 
     # ---- problems
 
     def report(self, error: BaseException, node: ast.AST | None) -> None:
-        """Records what went wrong at the node."""
+        """Record a problem at the node."""
         if isinstance(error, Cascade) or (self.unknown_scopes and getattr(error, "code", "") == "builder/place"):
             return
         if isinstance(error, BadSyntax):
@@ -367,7 +367,7 @@ class Parser:
         return Problem(code, message, hint, source, place, trail)
 
     def _parameters_hint(self, message: str, node: ast.AST | None) -> str:
-        """Which parameters the called function has, when a keyword fits none of them."""
+        """Return a hint that lists the parameters of the called function, for a keyword that it does not have."""
         try:
             names = list(inspect.signature(self.eval(node.func)).parameters)  # type: ignore[union-attr]
         except Exception:
@@ -376,7 +376,7 @@ class Parser:
 
     @contextmanager
     def reporting(self, node: ast.AST | None = None, *unknown: ast.AST | None) -> Iterator[None]:
-        """A failure inside is reported, and the names in `unknown` are bound to an unknown quantity."""
+        """Report a failure inside, and bind the names in `unknown` to an unknown value."""
         try:
             yield
         except (TooManyProblems, RecursionError):
@@ -390,7 +390,7 @@ class Parser:
                     self.forget(target)
 
     def forget(self, target: ast.AST) -> None:
-        """The names that the target would have bound are unknown from here on."""
+        """Mark the names that the target would have bound as unknown from here on."""
         for node in ast.walk(target):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.define(node.id, UNKNOWN)
@@ -398,13 +398,13 @@ class Parser:
     # ---- statements and expressions
 
     def whole_body(self, statements: Sequence[ast.stmt]) -> None:
-        """The statements of a function; a `return` without a value at their very end says nothing."""
+        """Parse the statements of a function. A final `return` without a value is ignored."""
         last = statements[-1]
         ends = isinstance(last, ast.Return) and last.value is None
         self.body(statements[:-1] if ends else statements)
 
     def body(self, statements: Iterable[ast.stmt]) -> None:
-        """Handles statements one after the other, going on after a failure."""
+        """Parse statements one after the other, and continue after a failure."""
         table = self.table
         for statement in statements:
             self.at = self.statement = statement
@@ -426,12 +426,12 @@ class Parser:
             self.define(statement.name, UNKNOWN)
 
     def eval(self, node: ast.AST) -> Any:
-        """The value of an expression."""
+        """Return the value of an expression."""
         return self.table[node.__class__](self, node)
 
     @contextmanager
     def frames(self, opened: list[Any], node: ast.AST) -> Iterator[None]:
-        """Closes the frames in reverse order; after a problem inside they are dropped."""
+        """Close the frames in reverse order; after a problem inside, discard them."""
         before = len(self.problems)
         try:
             yield
@@ -461,7 +461,8 @@ def _is_inside(inner: ast.AST | None, outer: ast.AST) -> bool:
 
 
 def explain(error: BaseException, node: ast.AST | None, is_placed: bool = False) -> tuple[str, str, str]:
-    """Code, message and hint for an exception of Python code; with `is_placed`, its place is reported anyway."""
+    """Return code, message and hint for an exception of Python code; with `is_placed`, its position is reported
+    elsewhere."""
     text = str(error)
     if isinstance(error, AttributeError) and error.obj is not None and error.name:
         known = [name for name in dir(error.obj) if not name.startswith("_")]
@@ -502,7 +503,8 @@ _CALLS = {
 
 
 def _call_problem(error: ArgumentTypeError, node: ast.AST | None) -> tuple[str, str, str]:
-    """Code, message and hint for a failed call of a function of the core, under the name that the script gives it."""
+    """Return code, message and hint for a failed call of a function of the core, with the function named as in the
+    script."""
     message = error.message
     if error.called and isinstance(node, ast.Call) and message.startswith(error.called):
         message = ast.unparse(node.func) + message.removeprefix(error.called)
@@ -545,7 +547,7 @@ def _namesake(node: ast.AST | None) -> str:
 
 
 def _in_submodule(error: AttributeError) -> str:
-    """Where the name is that was looked for one module too far out: `T` is `tir` of `tilewright.script`."""
+    """Return a hint if exactly one submodule has the missing name: `T` is `tir` of `tilewright.script`."""
     if not inspect.ismodule(error.obj):
         return ""
     name = error.name or ""

@@ -1,13 +1,13 @@
-"""Names that are bound again in an inner scope: refused where Python and the program would read different values.
+"""Names that are bound again in an inner scope: refused if Python and the program would read different values.
 
-A binding in a program ends with the loop, branch or block that it stands in. In Python it goes on: ``s = s + A[i]`` in
-a loop adds up. Where nobody reads the name before it is bound anew, both mean the same, and the binding is accepted.
-Otherwise the value that was meant is not the one that the program would use.
+This is reaching definitions, computed for two scoping rules. In a program, a binding ends with the loop, branch or
+block around it. In Python it continues: ``s = s + A[i]`` in a loop adds up. If the name is not read before it is bound
+again, both rules agree, and the binding is accepted.
 
-For each name that is visible when it is bound, one walk over the function computes which bindings reach each place, by
-the rules of Python and by those of programs. A place that Python reaches with a binding that the program has ended is a
-mistake. (Reaching definitions; two rounds over the body of a loop find all that come around, and a loop that is reached
-with the same bindings again is not walked again.)
+For each name that is visible when it is bound, one walk over the function computes the bindings that reach each read,
+by the rules of Python and by those of programs. A read that Python reaches with a binding that the program has ended is
+a mistake. Two rounds over the body of a loop find all bindings of earlier iterations. A loop that is reached with the
+same bindings again is not walked again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _Bindings = frozenset[ast.AST]
 
-_OUTSIDE = ast.Pass()  # whatever the name meant before
+_OUTER_BINDING = ast.Pass()  # the binding of the name before the function
 
 
 def _hint(name: str, value: Any) -> str:
@@ -48,11 +48,11 @@ def ended_hint(name: str, value: Any, kind: str) -> str:
 
 
 def check_rebinding(parser: Parser, body: Sequence[ast.stmt]) -> None:
-    """Reports the bindings in `body`, which has been parsed, that end before somebody reads them."""
+    """Report the bindings in `body`, which has been parsed, that end before they are read."""
     for name, value in parser.rebound.items():
         flow = _Flow(parser, name)
         flow.walk(body)
-        for binding, (kind, reader) in sorted(flow.lost.items(), key=lambda item: parser.place(item[0])):
+        for binding, (kind, reader) in sorted(flow.violations.items(), key=lambda item: parser.place(item[0])):
             line = parser.place(reader)[0]
             parser.report(
                 ScriptProblem(
@@ -74,16 +74,16 @@ class _Flow:
     def __init__(self, parser: Parser, name: str) -> None:
         self.parser = parser
         self.name = name
-        self.python: _Bindings = frozenset([_OUTSIDE])
-        self.program: _Bindings = self.python
+        self.reaching_in_python: _Bindings = frozenset([_OUTER_BINDING])
+        self.reaching_in_program: _Bindings = self.reaching_in_python
         self.kinds: dict[ast.AST, str] = {}  # binding -> the scope that it ends with
-        self.lost: dict[ast.AST, tuple[str, ast.AST]] = {}  # binding -> that scope, and who would read it
+        self.violations: dict[ast.AST, tuple[str, ast.AST]] = {}  # binding -> that scope, and who would read it
         self.kind = "function"
         self.call: ast.AST | None = None  # of the macro whose text is walked over
         self.after: dict[tuple[ast.AST, _Bindings, _Bindings], tuple[_Bindings, _Bindings]] = {}  # loops walked before
 
     def walk(self, statements: Sequence[ast.stmt]) -> None:
-        """Statements one after the other."""
+        """Process statements one after the other."""
         for statement in statements:
             self._statement(statement)
 
@@ -116,49 +116,49 @@ class _Flow:
     def _loop(self, node: ast.For | ast.While, target: ast.AST | None, header: ast.expr, is_repeated: bool) -> None:
         if isinstance(node, ast.For):
             self._read(header)
-        start = node, self.python, self.program
+        start = node, self.reaching_in_python, self.reaching_in_program
         if start in self.after:
-            self.python, self.program = self.after[start]
+            self.reaching_in_python, self.reaching_in_program = self.after[start]
             return
         for _ in range(2):
-            before, scoped = self.python, self.program
+            before, scoped = self.reaching_in_python, self.reaching_in_program
             if isinstance(node, ast.While):
                 self._read(header)
             if is_repeated:
                 self._bind_target(target)
                 self.walk(node.body)
-                self.program |= scoped
+                self.reaching_in_program |= scoped
             else:
                 self._scope("loop", node.body, [target])
-            self.python |= before
+            self.reaching_in_python |= before
         if isinstance(node, ast.While):
             self._read(header)
-        self.after[start] = self.python, self.program
+        self.after[start] = self.reaching_in_python, self.reaching_in_program
 
     def _branch(self, node: ast.If) -> None:
         self._read(node.test)
         chosen = self.parser.chosen.get(node)
-        before, scoped = self.python, self.program
+        before, scoped = self.reaching_in_python, self.reaching_in_program
         ends: list[tuple[_Bindings, _Bindings]] = []
         for taken, body in ((True, node.body), (False, node.orelse)):
-            self.python, self.program = before, scoped
+            self.reaching_in_python, self.reaching_in_program = before, scoped
             if chosen is None:
                 self._scope("branch", body, [])
             elif taken in chosen:
                 self.walk(body)
             else:
                 continue
-            ends.append((self.python, self.program))
-        self.python = frozenset().union(*(python for python, _ in ends))
-        self.program = frozenset().union(*(program for _, program in ends))
+            ends.append((self.reaching_in_python, self.reaching_in_program))
+        self.reaching_in_python = frozenset().union(*(python for python, _ in ends))
+        self.reaching_in_program = frozenset().union(*(program for _, program in ends))
 
     def _scope(self, kind: str, body: Sequence[ast.stmt], targets: Sequence[ast.AST | None]) -> None:
-        scoped, outer = self.program, self.kind
+        scoped, outer = self.reaching_in_program, self.kind
         self.kind = kind
         for target in targets:
             self._bind_target(target)
         self.walk(body)
-        self.program, self.kind = scoped, outer
+        self.reaching_in_program, self.kind = scoped, outer
 
     def _bind_target(self, target: ast.AST | None) -> None:
         for node in ast.walk(target) if target is not None else ():
@@ -168,18 +168,18 @@ class _Flow:
     def _bind(self, node: ast.AST) -> None:
         binding = self.call or node
         self.kinds[binding] = self.kind
-        self.python = self.program = frozenset([binding])
+        self.reaching_in_python = self.reaching_in_program = frozenset([binding])
 
     def _read(self, node: ast.AST) -> None:
-        """All places in the node, but for the bodies of statements, that read the name."""
+        """Process all reads of the name in the node, without the bodies of statements."""
         stack: list[ast.AST] = [node]
         while stack:
             item = stack.pop()
             if isinstance(item, ast.Lambda | ast.FunctionDef) and self.name in _parameters(item.args):
                 continue
             if isinstance(item, ast.Name) and item.id == self.name and self._is_read(item, node):
-                for binding in self.python - self.program:
-                    self.lost.setdefault(binding, (self.kinds[binding], self.call or item))
+                for binding in self.reaching_in_python - self.reaching_in_program:
+                    self.violations.setdefault(binding, (self.kinds[binding], self.call or item))
             stack.extend(ast.iter_child_nodes(item))
 
     @staticmethod

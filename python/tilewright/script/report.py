@@ -12,7 +12,7 @@ from types import CodeType, TracebackType
 
 from tilewright import _core
 from tilewright.errors import ScriptError
-from tilewright.script.source import Place, Source
+from tilewright.script.source import Position, Source
 from tilewright.support.file_names import printable
 
 #: Later errors of a script usually follow from the first ones.
@@ -27,8 +27,8 @@ class Problem:
     message: str
     hint: str
     source: Source
-    place: Place
-    trail: tuple[tuple[Source, Place], ...] = ()  # the calls of macros that led there, innermost first
+    place: Position
+    trail: tuple[tuple[Source, Position], ...] = ()  # the calls of macros that led there, innermost first
     span: int = 0  # where it was found in the program; says more than place and trail
 
 
@@ -44,14 +44,14 @@ class ScriptProblem(Exception):
 
 
 def fail(code: str, message: str, hint: str = "") -> ScriptError:
-    """An error for the parser to place, or for the caller in plain Python."""
+    """Return an error, which the parser gives a position, or which callers in plain Python raise."""
     error = ScriptError(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
     error.code, error.message, error.hint = code, message, hint
     return error
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint with the names that look like `name`; empty when none does."""
+    """Return a hint with the known names that resemble `name`; "" if there is none."""
     names = [k for k in known if isinstance(k, str)]
     # "inf" for "infinity", which is too long to be close.
     longer = [k for k in sorted(names, key=len) if len(name) >= 3 and k.startswith(name)]
@@ -62,8 +62,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return "did you mean " + (" or ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else quoted[0]) + "?"
 
 
-def span_of(source: Source, place: Place, trail: tuple[tuple[Source, Place], ...] = ()) -> int:
-    """The place as a span of the core, its parents the calls in `trail`."""
+def span_of(source: Source, place: Position, trail: tuple[tuple[Source, Position], ...] = ()) -> int:
+    """Return the position as a span of the core, whose parents are the calls in `trail`."""
     parent = span_of(*trail[0], trail[1:]) if trail else 0
     return _core.intern_span(printable(source.file), *place, parent)
 
@@ -73,7 +73,7 @@ observer: Callable[[ScriptError], None] | None = None
 
 
 def to_error(problems: list[Problem], name: str) -> ScriptError:
-    """One error for all problems, with a traceback that ends at the first one's line."""
+    """Return one error for all problems, with a traceback that ends at the line of the first one."""
     parts = [_one_error(problem) for problem in problems]
     if len(parts) == 1:
         error = parts[0]
@@ -106,7 +106,7 @@ def _one_error(problem: Problem) -> ScriptError:
 
 
 def _show_source(source: Source) -> None:
-    """Scripts that are no files on disk, or of a name that the core cannot read, are shown from memory."""
+    """Register the source text with the core, unless it is a file that the core can read itself."""
     name = printable(source.file)
     if name == source.file and os.path.exists(name):
         return
@@ -116,8 +116,8 @@ def _show_source(source: Source) -> None:
     _core.register_source(name, "".join(lines).encode(errors="replace").decode())
 
 
-def _traceback(file: str, place: Place, name: str) -> TracebackType | None:
-    """A traceback whose only entry is the line of the script, so that Python, pytest and editors show it."""
+def _traceback(file: str, place: Position, name: str) -> TracebackType | None:
+    """Return a traceback whose only entry is the line of the script, so that Python, pytest and editors show it."""
     line, column, end_line, end_column = place
     end_line = max(line, end_line)
     statement = ast.Raise(exc=ast.Name("error", ast.Load()), cause=None)

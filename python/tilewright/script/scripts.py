@@ -30,7 +30,7 @@ from tilewright.script.tir.functions import define_function, parse_function
 def from_source(
     source: str | FunctionType | type, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True
 ) -> Any:
-    """The program that a text says: one function or one module class, with imports and helpers in front of it.
+    """Return the program in a text: one function or one module class, after imports and helper functions.
 
     Args:
         source: the text; or a function or class, which is parsed as if it were decorated.
@@ -53,7 +53,7 @@ def from_source(
 
 
 def from_file(path: str | Path, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True) -> Any:
-    """The program in a file, as :func:`from_source` reads it.
+    """Return the program in a file, read as :func:`from_source` reads text.
 
     Raises:
         tilewright.ScriptError: the text is not a valid program.
@@ -91,7 +91,7 @@ _boundary = _script.Boundary(_parse)
 
 
 def evaluate(expression: str | ast.expr, names: Mapping[str, Any] | None = None) -> Any:
-    """The value of an expression, as it is inside of a program, where the names mean these values.
+    """Return the value of an expression, evaluated as inside a program in which `names` are defined.
 
     Raises:
         tilewright.ScriptError: the expression is not valid, or a name in it is not known.
@@ -181,7 +181,7 @@ class _Script:
                 define(parser, node, bool(getattr(decorator, "private", False)), {})
 
     def _python(self, node: ast.stmt) -> None:
-        """Runs the statement as Python; macros find their text through linecache."""
+        """Run the statement as Python; macros find their text through linecache."""
         parser = self.parser
         lines = lines_of(self.text)
         linecache.cache[parser.source.file] = (len(self.text), None, lines, parser.source.file)

@@ -1,4 +1,4 @@
-"""The text of a function, class or script, as a syntax tree whose places in the user's file are known."""
+"""Find the source text of a function, class or script, and parse it to an AST with positions in the user's file."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 from tilewright.errors import ScriptError
 
-#: 1-based: line, column, end line, column behind the end. Columns count characters.
-Place = tuple[int, int, int, int]
+#: line, column, end line and end column (exclusive), counted from 1. Columns count characters.
+Position = tuple[int, int, int, int]
 
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """A piece of a file that is parsed as one script."""
+    """A part of a file that is parsed as one script."""
 
     file: str
-    lines: list[str]  # of the piece, with their line ends
+    lines: list[str]  # with their line ends
     first_line: int  # number of lines[0] in the file
     shift: int = 0  # file line = line in the tree + shift
     tree: ast.Module = field(default_factory=lambda: ast.Module([], []))
     ascii: bool = True
 
-    def place(self, node: ast.AST) -> Place:
-        """Where the node stands in the file."""
+    def place(self, node: ast.AST) -> Position:
+        """Return the position of the node in the file."""
         line = getattr(node, "lineno", 1 - self.shift) + self.shift
         column = getattr(node, "col_offset", 0)
         end_line = (getattr(node, "end_lineno", None) or line - self.shift) + self.shift
@@ -44,32 +44,32 @@ class Source:
         return line, column + 1, end_line, end_column + 1
 
     def characters(self, line: int, offset: int) -> int:
-        """The column of a place that Python counts in bytes of UTF-8."""
+        """Convert a column in UTF-8 bytes, as Python's AST counts, to characters."""
         index = line - self.first_line
         if not 0 <= index < len(self.lines):
             return offset
         return len(self.lines[index].encode()[:offset].decode(errors="replace"))
 
     def line(self, number: int) -> str:
-        """The text of a line of the file, "" outside of the piece."""
+        """Return the text of a line of the file; "" outside of this source."""
         index = number - self.first_line
         return self.lines[index].rstrip("\r\n") if 0 <= index < len(self.lines) else ""
 
 
 class BadSyntax(Exception):
-    """The text is not Python; `place` says where."""
+    """The text is not Python; `place` is the position of the error."""
 
-    def __init__(self, message: str, source: Source, place: Place) -> None:
+    def __init__(self, message: str, source: Source, place: Position) -> None:
         super().__init__(message)
         self.source = source
         self.place = place
 
 
 def parse_text(source: Source, text: str) -> ast.Module:
-    """The syntax tree of `text`, which is that of `source` but perhaps for a first line of our own."""
+    """Parse `text`: the text of `source`, or that text below an added `if 1:` line."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the user's literals: Python has said it already, or will
+            warnings.simplefilter("ignore")  # about the user's literals: Python reports them itself
             return ast.parse(text, source.file)
     except SyntaxError as error:
         line = min((error.lineno or 1) + source.shift, source.first_line + len(source.lines))
@@ -86,17 +86,18 @@ def parse_text(source: Source, text: str) -> ast.Module:
         raise BadSyntax("the script is nested deeper than Python's parser can take", source, _start(source)) from None
 
 
-def _start(source: Source) -> Place:
+def _start(source: Source) -> Position:
     return source.first_line, 1, source.first_line, 2
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines as Python's parser counts them: unlike str.splitlines(), it goes on after form feeds and the like."""
+    """Return the lines as Python's parser counts them: unlike str.splitlines(), it does not split at form feeds and the
+    like."""
     return io.StringIO(text, newline=None).readlines()
 
 
 def from_text(text: str, file: str) -> Source:
-    """A whole script given as text."""
+    """Return the source for a whole script passed as text."""
     source = Source(file, lines_of(text), 1)
     source.ascii = text.isascii()
     _parse_indented(source, text)
@@ -104,7 +105,8 @@ def from_text(text: str, file: str) -> Source:
 
 
 def _parse_indented(source: Source, text: str) -> None:
-    """Sets the tree. An indented text is put under an `if`: columns and strings over several lines stay as they are."""
+    """Set `source.tree`. Indented text is parsed below an added `if 1:`, which keeps columns and multi-line strings
+    unchanged."""
     first = next((line for line in source.lines if line.strip() and not line.lstrip().startswith("#")), "")
     if first[:1] not in (" ", "\t"):
         source.tree = parse_text(source, text)
@@ -121,17 +123,19 @@ def _parse_indented(source: Source, text: str) -> None:
 
 
 def from_function(func: FunctionType) -> Source:
-    """The `def` statement that made the function, decorators included."""
+    """Return the `def` statement of a function, with its decorators."""
     code = func.__code__
     source = _from_lines(code.co_filename, code.co_firstlineno, func.__globals__, func.__name__)
     first = source.tree.body[0] if source.tree.body else None
-    if not isinstance(first, ast.FunctionDef) or first.name != code.co_name:  # another text than the function is from
+    if (
+        not isinstance(first, ast.FunctionDef) or first.name != code.co_name
+    ):  # the text has changed since the definition
         raise _no_source(func.__name__)
     return source
 
 
-def from_class(cls: type, definer: Any) -> Source:
-    """The `class` statement that made the class; `definer` is the frame that applies the decorator to it."""
+def from_class(cls: type, definer: FrameType) -> Source:
+    """Return the `class` statement of a class; `definer` is the frame that applies the decorator."""
     file = definer.f_code.co_filename
     line = definer.f_lineno
     if linecache.getline(file, line, definer.f_globals).lstrip().startswith("@"):
@@ -153,7 +157,7 @@ def _no_source(name: str) -> ScriptError:
 
 
 def _kept_by_python(file: str, module: dict[str, Any]) -> list[str]:
-    """The lines of a main program that is no file: of ``python -c`` and, where the input is a file, of ``python -``."""
+    """Return the source of a main program that is not a file: ``python -c``, or ``python -`` with redirected input."""
     if module.get("__name__") != "__main__":
         return []
     text = ""
@@ -169,7 +173,7 @@ def _kept_by_python(file: str, module: dict[str, Any]) -> list[str]:
 
 
 def _text_after_c(arguments: Sequence[str]) -> str:
-    """The program in ``python -Ic 'program' arguments``."""
+    """Return the program text of ``python -Ic 'program' arguments`` from the command line."""
     skip = False
     for number, argument in enumerate(arguments[1:], 2):
         if skip or not argument.startswith("-") or argument.startswith("--"):
@@ -205,11 +209,15 @@ def _from_lines(file: str, first: int, module: dict[str, Any], name: str) -> Sou
     raise failure
 
 
-def _possible_ends(lines: list[str], first: int) -> list[int]:
-    """Line numbers behind the statement that starts at `first`: the first one that parses is right.
+#: maximum number of candidate ends of a statement, before the end of the file
+_MAX_CANDIDATES = 16
 
-    A statement ends before a line that is indented as its first line, or less; but such lines also occur inside
-    brackets and strings. What is cut off inside of those does not parse.
+
+def _possible_ends(lines: list[str], first: int) -> list[int]:
+    """Return candidate end lines (exclusive) of the statement at `first`, to be tried in order.
+
+    The statement ends before a line with at most its own indentation, but such lines also occur inside brackets and
+    strings. A text that is cut off there does not parse, so the first candidate that parses is right.
     """
     indent = _indent(lines[first])
     ends = []
@@ -225,7 +233,7 @@ def _possible_ends(lines: list[str], first: int) -> list[int]:
             continue
         elif text[0] not in ")]}":
             ends.append(number)
-            if len(ends) == 16:
+            if len(ends) == _MAX_CANDIDATES:
                 break
     ends.append(len(lines))
     return ends

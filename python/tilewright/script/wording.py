@@ -1,4 +1,4 @@
-"""In whose words programs and traces are written when Python asks for their text."""
+"""The wording of printed programs and traces: Tilewright's own, or that of another package."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _present: ContextVar[Wording | None] = ContextVar("tilewright.script.wording", d
 
 
 def present() -> Wording | None:
-    """The wording that texts are written in here; None for Tilewright's own."""
+    """Return the wording of texts in this context; None for Tilewright's own."""
     return _present.get()
 
 
 def enter(wording: Wording) -> None:
-    """Writes all texts of this context in the words of a package from now on: for what runs scripts for it."""
+    """Set the wording of all texts in this context from now on."""
     _present.set(wording)
 
 
 @contextmanager
 def written_in(wording: Wording | None) -> Iterator[None]:
-    """Writes texts in the words of another package inside of a ``with``; in Tilewright's own for None."""
+    """Set the wording of texts inside a ``with`` statement; None for Tilewright's own."""
     token = _present.set(wording)
     try:
         yield

@@ -65,7 +65,7 @@ def fitting_postprocs(
 
 
 def _has_ragged_loops(program: ir.PrimFunc) -> bool:
-    """Whether a loop is as long as data say."""
+    """Return whether the extent of a loop depends on data."""
     return any(nodes_of(loop.extent, ir.BufferLoad) for loop in nodes_of(program.body, ir.For))
 
 

@@ -33,6 +33,6 @@ def measurer_for(
         target_key(target),
         [(p.name, p.dtype, p.shape) for p in task.parameters if p.role != "input"],
         task.reduction_length,
-        lambda: expectations.check.rounding if expectations.check is not None else {},
+        lambda: expectations.check.extra_tolerance if expectations.check is not None else {},
         expectations.judge,
     )

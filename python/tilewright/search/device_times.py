@@ -57,6 +57,6 @@ def times_on_device(
     kernels = {"best": Kernel(result.kernel), "rules": heuristic_kernel(task, target)}
     calls = {name: KernelCalls(kernel, values) for name, kernel in kernels.items() if kernel is not None}
     for each in calls.values():
-        each.spend(1)  # drivers compile at the first launch
+        each.seconds_of(1)  # drivers compile at the first launch
     limits = device_roofs(target) or UNKNOWN_ROOFS
     return timing.compare({**calls, **others}, task.work, cold=task.cold, rounds=rounds, limits=limits)

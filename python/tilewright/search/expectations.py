@@ -13,7 +13,7 @@ from tilewright.task.task import Task
 #: maximum seconds of one call of the unscheduled program
 REFERENCE_DEADLINE = 300.0
 #: maximum share of a short search's seconds for one run of the interpreter
-LOOK_SHARE = 0.1
+CHECK_SHARE = 0.1
 
 
 class Expectations:
@@ -28,8 +28,8 @@ class Expectations:
 
     def __init__(self, task: Task, inputs: Mapping[str, Any], seed: int, *, seconds: float | None = None) -> None:
         self.task, self.inputs, self.seed = task, inputs, seed
-        longest = reference_check.LOOK_SECONDS
-        self.look_seconds = longest if seconds is None else min(longest, LOOK_SHARE * seconds)
+        longest = reference_check.CHECK_SECONDS
+        self.check_seconds = longest if seconds is None else min(longest, CHECK_SHARE * seconds)
         self.check: ReferenceCheck | None = None
 
     @property
@@ -41,7 +41,7 @@ class Expectations:
         """Return the arguments of the kernels: for each array its description and initial bytes, then those of
         scalars."""
         initial = make_arrays(self.task, self.inputs, self.seed)
-        self.check = ReferenceCheck(self.task.sized, self.inputs, initial, look_seconds=self.look_seconds)
+        self.check = ReferenceCheck(self.task.sized, self.inputs, initial, check_seconds=self.check_seconds)
         self.check.prepare()
         return kernel_arguments(self.task, initial)
 
@@ -53,4 +53,4 @@ class Expectations:
             program amplifies rounding errors.
         """
         assert self.check is not None
-        return self.check.compare(outputs), self.check.rounding
+        return self.check.compare(outputs), self.check.extra_tolerance

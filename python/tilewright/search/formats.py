@@ -1,7 +1,8 @@
-"""Searches of spaces that decompose a tensor: over its formats, and over the schedules of the program in each.
+"""Tune over sparse formats: successive halving over the formats that a space can choose, with one search per format.
 
-Formats have arguments of their own, so each is a search of its own: of the decomposed program, called with the
-structure in this format. The formats with the slower half of the best candidates drop out after each round.
+Programs in different formats take different arguments, so each format has its own search: over the schedules of the
+program decomposed into that format. After each round, the slower half of the formats is dropped (successive halving,
+Jamieson and Talwalkar 2016).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tilewright.kernel.kernel import compile as compile_program
 from tilewright.schedule import Schedule
 from tilewright.search.spaces import Space
 from tilewright.support.nodes import nodes_of
+from tilewright.support.other_names import renamed
 from tilewright.tables import Table
 from tilewright.task.arguments import make_arrays
 from tilewright.task.conversions import conversions_of, prefix
@@ -35,10 +37,12 @@ if TYPE_CHECKING:
     from tilewright.sparse.conversion import ConvertedStructure
     from tilewright.sparse.decompose import DecomposedProgram
 
-#: the step of a schedule that decomposes
-STEP = "DecomposeFormat"
-#: formats that are searched at most, and samples in a row without a new one after which there are no more
-MOST_FORMATS, SAMPLES_WITHOUT_NEWS = 32, 12
+#: kind of the trace instruction that decomposes a tensor into a format
+DECOMPOSE_STEP = "DecomposeFormat"
+#: maximum number of formats
+MAX_FORMATS = 32
+#: sampling stops after this many consecutive samples without a new format
+SAMPLES_WITHOUT_NEW_FORMAT = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +53,12 @@ class FormatChoice:
         tensor: name of the tensor.
         name: name of the format, a function of :mod:`tilewright.sparse.formats`.
         parameters: parameters of the format, the shape of the tensor first.
-        count: number of rules; 0 for those of the format.
-        schedule: schedule of the original program, up to the step that decomposes it.
+        count: number of rules that the program is decomposed into; 0: as many as the format defines.
+        schedule: schedule of the original program, up to the decomposing step.
+        decisions: sampling decisions of the trace up to the decomposing step.
         result: result of the search over the decomposed program; None if there was none.
         converted: the structure in this format; None if the format cannot store it.
-        why: why there is no candidate; "" where there is one.
+        failure: why no candidate is correct; "" if one is.
     """
 
     tensor: str
@@ -64,24 +69,27 @@ class FormatChoice:
     decisions: tuple[Any, ...] = field(repr=False)
     result: TuneResult | None = field(default=None, repr=False)
     converted: ConvertedStructure | None = field(default=None, repr=False)
-    why: str = ""
+    failure: str = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self, renamed("tilewright.search.formats.FormatChoice", name))
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.parameters))})"
 
     @property
     def seconds(self) -> float:
-        """Seconds of a call of the best candidate; infinity where there is none."""
+        """Return the seconds of a call of the best candidate; infinity if there is none."""
         return math.inf if self.result is None or self.result.record is None else self.result.record.median
 
     @property
     def stop_reason(self) -> str:
-        """Why its search ended, as :attr:`TuneResult.stop_reason` says; "" where there was none."""
+        """Return why the search of this format ended, as :attr:`TuneResult.stop_reason`; "" if there was no search."""
         return "" if self.result is None else self.result.stop_reason
 
     @property
     def padding(self) -> float:
-        """The share of stored elements that are no nonzeros."""
+        """Return the fraction of stored elements that are padding."""
         parts = () if self.converted is None else self.converted.parts
         stored = sum(part.size for part in parts)
         return sum(part.padding * part.size for part in parts) / stored if stored else 0.0
@@ -92,7 +100,7 @@ class FormatsResult:
     """The result of a search over formats.
 
     Attributes:
-        program: the program as it was given.
+        program: the original program.
         choices: the formats that were sampled, the one with the fastest kernel first.
     """
 
@@ -105,42 +113,42 @@ class FormatsResult:
 
     @property
     def best(self) -> FormatChoice:
-        """The format with the fastest kernel."""
+        """Return the format with the fastest kernel."""
         return self.choices[0]
 
     @property
     def stop_reason(self) -> str:
-        """ "canceled" if the search was interrupted, else why that of the best format ended."""
+        """Return "canceled" if the search was interrupted, else the stop reason of the best format."""
         reasons = [choice.stop_reason for choice in self.choices]
         return "canceled" if "canceled" in reasons else self.best.stop_reason
 
     @property
     def result(self) -> TuneResult:
-        """The result of the search over the program in the best format.
+        """Return the result of the search over the program in the best format.
 
         Raises:
             tilewright.ResourceError: No candidate was correct.
         """
         if self.best.result is None or self.best.result.record is None:
-            reasons = "".join(f"\n  {choice}: {choice.why}" for choice in self.choices)
+            reasons = "".join(f"\n  {choice}: {choice.failure}" for choice in self.choices)
             hint = "try one of them: apply the space to tw.Schedule(program), and compile it"
             raise ResourceError.of("tune/no-correct-candidate", f"no format has a correct candidate{reasons}", hint)
         return self.best.result
 
     @property
     def record(self) -> Record:
-        """The best candidate, as a record of the decomposed program."""
+        """Return the best candidate, as a record of the decomposed program."""
         return self.result.best_record()
 
     @property
     def decomposition(self) -> DecomposedProgram:
-        """The program in the best format: its rules, and what makes arguments for a structure."""
-        found: DecomposedProgram = _step_of(self.best).program
+        """Return the program in the best format, with its rules and the conversion of arguments for a structure."""
+        found: DecomposedProgram = _conversion_of(self.best).program
         return found
 
     @property
     def schedule(self) -> Schedule:
-        """The best schedule, of the original program: its trace decomposes the tensor, and goes on with the best
+        """Return the best schedule of the original program: its trace decomposes the tensor, then applies the best
         schedule of the decomposed program."""
         if "schedule" not in self._cache:
             schedule = Schedule(self.program)
@@ -152,7 +160,7 @@ class FormatsResult:
 
     @property
     def kernel(self) -> Kernel:
-        """The best schedule, compiled. Its arguments are those of the decomposed program."""
+        """Return the best schedule, compiled. Its arguments are those of the decomposed program."""
         if "kernel" not in self._cache:
             kernel = compile_program(self.schedule, self.record.target)
             assert isinstance(kernel, Kernel)
@@ -162,12 +170,12 @@ class FormatsResult:
         return found
 
     def table(self) -> Table:
-        """A line for each format: the time of its best kernel, and what it costs to convert the structure to it, in
-        calls of that kernel, too."""
+        """Return one row per format: time of the best kernel, padding, conversion time, and that time in calls of the
+        kernel."""
         rows = []
         for choice in self.choices:
             if choice.converted is None or choice.result is None or math.isinf(choice.seconds):
-                rows.append((str(choice), "", "", "", "", choice.why.partition("\n")[0]))
+                rows.append((str(choice), "", "", "", "", choice.failure.partition("\n")[0]))
                 continue
             cost = choice.converted.seconds
             calls = f"{cost / choice.seconds:.0f}" if choice.seconds > 0 else ""
@@ -189,11 +197,11 @@ class FormatsResult:
         return self.table()._repr_html_()
 
 
-class InFormat:
-    """A schedule of a decomposed program, as a space sees it that decomposes the program itself.
+class FormatSchedule:
+    """The schedule that a format-choosing space receives while one fixed format is searched.
 
-    Up to that step, calls go to a schedule of the original program, and sampled values are those of the format. Behind
-    it, they go to the schedule of the search.
+    Calls before `decompose_format` replay the recorded decisions on the original program. Calls after it go to the
+    schedule of the decomposed program.
     """
 
     def __init__(self, schedule: Schedule, choice: FormatChoice, program: ir.PrimFunc) -> None:
@@ -216,31 +224,31 @@ class InFormat:
         return sampled
 
     def get(self, handle: Any) -> Any:
-        """Return what a handle stands for. Values that were sampled for the format are numbers already."""
+        """Return the value or node of a handle. Values sampled before the decomposing step are numbers already."""
         return handle if isinstance(handle, int) else self._active.get(handle)
 
     def decompose_format(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """Go on with the decomposed program, and return its iterations."""
+        """Switch to the decomposed program, and return its sparse iterations."""
         if self._active is not self._original:
             raise ArgumentError.of(
                 "space/parameters", "the space decomposes two tensors", "a search over formats is of one tensor"
             )
-        step = _step_of(self._choice)
+        conversion = _conversion_of(self._choice)
         known = set(_iterations(self._original.mod))
         self._original.decompose_format(*args, **kwargs)
         self._active = self._schedule
-        endings = tuple(f"_{rule.name}" for rule in step.program.rules)
+        endings = tuple(f"_{rule.name}" for rule in conversion.program.rules)
         names = [name for name in _iterations(self._original.mod) if name not in known and name.endswith(endings)]
         return [self._schedule.get_sparse_iteration(name) for name in names]
 
 
 def _iterations(module: ir.Module) -> list[str]:
-    """The names of sparse iterations, in the order of the program."""
+    """Return the names of sparse iterations in program order."""
     return [each.name_hint for func in module.functions.values() for each in nodes_of(func, ir.SparseIteration)]
 
 
-def _step_of(choice: FormatChoice) -> Any:
-    """The conversion to a format: with the decomposed program."""
+def _conversion_of(choice: FormatChoice) -> Any:
+    """Return the recorded conversion of a format, which holds the decomposed program."""
     (function,) = choice.schedule.mod.functions
     (conversion,) = conversions_of(choice.schedule, function)
     return conversion
@@ -249,33 +257,34 @@ def _step_of(choice: FormatChoice) -> Any:
 def choices_of(
     space: Space, program: ir.PrimFunc | ir.Module, seed: int, most: int, run: Callable[[Space, Schedule], None]
 ) -> list[FormatChoice]:
-    """Return the formats that a space samples; none where it does not decompose a tensor.
+    """Return the formats that a space samples; [] if it does not decompose a tensor.
 
     Args:
         space: space of the program.
-        program: with axes; others have no formats.
+        program: program over sparse axes; others have no formats.
         seed: seed of the samples.
-        most: how many are wanted.
+        most: maximum number of formats.
         run: applies the space to a schedule.
     """
     if not isinstance(program, ir.PrimFunc) or not program.axes:
         return []
     found: dict[Any, FormatChoice] = {}
     since = 0
-    while since < SAMPLES_WITHOUT_NEWS and len(found) < min(most, MOST_FORMATS):
+    while since < SAMPLES_WITHOUT_NEW_FORMAT and len(found) < min(most, MAX_FORMATS):
         schedule = Schedule(program, seed=seed + len(found) + since)
         since += 1
         refused = False
         try:
             run(space, schedule)
-        except Error:  # perhaps behind the step that is looked for; the search of the format will say it
+        except Error:
+            # The refusal may come after the decomposing step; then the search of that format reports it.
             refused = True
         kinds = [step.kind.name for step in schedule.trace.insts]
-        if STEP not in kinds:
+        if DECOMPOSE_STEP not in kinds:
             if not found and not refused:
                 return []
             continue
-        choice = _choice(schedule, kinds.index(STEP))
+        choice = _choice(schedule, kinds.index(DECOMPOSE_STEP))
         if found.setdefault((choice.tensor, str(choice), choice.count), choice) is choice:
             since = 0
         if not schedule.trace.decisions:
@@ -292,10 +301,11 @@ def _choice(schedule: Schedule, at: int) -> FormatChoice:
     return FormatChoice(str(tensor), str(name), parameters, int(count), until, tuple(decided))
 
 
-def converted(
+def convert_structure_to(
     choice: FormatChoice, program: ir.PrimFunc, inputs: Mapping[str, Any], sizes: Mapping[str, float], seed: int
 ) -> tuple[ConvertedStructure, dict[int, Any]]:
-    """Return the structure in a format, and the arguments of the decomposed program that follow from it, by position.
+    """Convert the structure to a format. Return it with the arguments of the decomposed program that it determines, by
+    position.
 
     Raises:
         tilewright.ArgumentError: The format does not hold the structure.
@@ -306,7 +316,7 @@ def converted(
         arrays[label] if param in program.buffer_map else known.get(label)
         for label, param in zip(labels_of(program), program.params, strict=True)
     ]
-    made: Any = _step_of(choice).convert(arguments)
+    made: Any = _conversion_of(choice).convert(arguments)
     (decomposed,) = choice.schedule.mod.functions.values()
     assert isinstance(decomposed, ir.PrimFunc)
     labels = labels_of(decomposed)
@@ -328,13 +338,13 @@ def tune_in_formats(
     tune: Callable[[ir.PrimFunc, SearchRequest, float], TuneResult],
     run: Callable[[Space, Schedule], None],
 ) -> FormatsResult | None:
-    """Search a space that decomposes a tensor; return None where it does not.
+    """Search a space that decomposes a tensor; return None for other spaces.
 
     Args:
         program: the program.
         request: request of :func:`tilewright.tune`.
-        tune: searches one function.
-        run: applies a space to a schedule.
+        tune: function that searches one program.
+        run: function that applies a space to a schedule.
     """
     given = request.space
     if isinstance(given, str | _core.SpaceGenerator) or given is None or not isinstance(program, ir.PrimFunc):
@@ -354,15 +364,15 @@ def tune_in_formats(
         return tune(func, replace(request, **changed), time.monotonic())
 
     def convert(choice: FormatChoice) -> tuple[ConvertedStructure, dict[int, Any]]:
-        return converted(choice, program, request.inputs, request.sizes, request.seed)
+        return convert_structure_to(choice, program, request.inputs, request.sizes, request.seed)
 
-    found = _tuned(program, space, choices, (request.trials, request.seconds), convert, search)
-    _keep(store, program, found.choices)
+    found = _successive_halving(program, space, choices, (request.trials, request.seconds), convert, search)
+    _record_formats(store, program, found.choices)
     return found
 
 
-def _keep(store: Any, program: ir.PrimFunc, choices: Sequence[FormatChoice]) -> None:
-    """Note in the database which formats the program was tuned in, for those who compile it."""
+def _record_formats(store: Any, program: ir.PrimFunc, choices: Sequence[FormatChoice]) -> None:
+    """Record in the database which formats the program was tuned in, for a later compilation."""
     found = [
         RecordedFormat(each.tensor, each.name, each.parameters, each.count, each.result.record.workload)
         for each in choices
@@ -371,7 +381,48 @@ def _keep(store: Any, program: ir.PrimFunc, choices: Sequence[FormatChoice]) -> 
     store_formats(store if isinstance(store, _core.Database) else open_database(store), program, found)
 
 
-def _tuned(
+@dataclass(frozen=True)
+class _Contestant:
+    """A format that is still searched.
+
+    Attributes:
+        choice: the format, with the result of the last round.
+        arguments: arguments of the decomposed program, by position.
+        trials_used: number of candidates measured so far.
+    """
+
+    choice: FormatChoice
+    arguments: Mapping[int, Any]
+    trials_used: int = 0
+
+
+def _seconds_left(end: float, formats: int, rounds: int) -> float | None:
+    """Return the time limit of the next search, if each remaining search takes equally long; None without a limit."""
+    return None if math.isinf(end) else max((end - time.monotonic()) / (formats * rounds), 0.1)
+
+
+def _drop_slower_half(contestants: Sequence[_Contestant]) -> tuple[list[_Contestant], list[FormatChoice]]:
+    """Return the faster half, the fastest first, and the dropped formats."""
+    ordered = sorted(contestants, key=lambda each: each.choice.seconds)
+    kept = max(1, (len(ordered) + 1) // 2)
+    return ordered[:kept], [each.choice for each in ordered[kept:]]
+
+
+def _converted_choices(
+    choices: Sequence[FormatChoice], convert: Callable[[FormatChoice], tuple[ConvertedStructure, dict[int, Any]]]
+) -> tuple[list[_Contestant], list[FormatChoice]]:
+    """Return the formats that can store the structure, with its conversion, and the formats that cannot."""
+    contestants, failed = [], []
+    for choice in choices:
+        try:
+            structure, arguments = convert(choice)
+            contestants.append(_Contestant(replace(choice, converted=structure), arguments))
+        except ArgumentError as error:
+            failed.append(replace(choice, failure=str(error)))
+    return contestants, failed
+
+
+def _successive_halving(
     program: ir.PrimFunc,
     space: Space,
     choices: Sequence[FormatChoice],
@@ -379,57 +430,49 @@ def _tuned(
     convert: Callable[[FormatChoice], tuple[ConvertedStructure, dict[int, Any]]],
     search: Search,
 ) -> FormatsResult:
-    """Search in rounds, after each of which the slower half of the formats drops out.
+    """Search in rounds, and drop the slower half of the formats after each.
 
     Args:
         program: program that the space decomposes.
         space: space of the program.
         choices: the formats.
-        limits: candidates to measure, of all formats together, and seconds that all of it may take, or None.
-        convert: makes the arguments of a format.
-        search: searches a decomposed program by a space, until it has had so many trials.
+        limits: number of candidates of all formats together, and time limit in seconds or None.
+        convert: function that makes the arguments of a format.
+        search: function that searches a decomposed program by a space, up to a total number of trials.
     """
-    trials, seconds = limits
+    trials_left, seconds = limits
     end = math.inf if seconds is None else time.monotonic() + seconds
-    alive: list[tuple[FormatChoice, dict[int, Any]]] = []
-    done: list[FormatChoice] = []
-    for choice in choices:
-        try:
-            structure, given = convert(choice)
-            alive.append((replace(choice, converted=structure), given))
-        except ArgumentError as error:
-            done.append(replace(choice, why=str(error)))
-    rounds = max(1, math.ceil(math.log2(max(len(alive), 1))) + 1)
-    counts = [0] * len(alive)
-    left = trials
+    remaining, dropped = _converted_choices(choices, convert)
+    rounds = max(1, math.ceil(math.log2(max(len(remaining), 1))) + 1)
     for number in range(rounds):
-        share = left // (rounds - number)
-        after = []
+        share = trials_left // (rounds - number)
+        results: list[_Contestant] = []
         is_canceled = False
-        for at, (choice, given) in enumerate(alive):
-            if is_canceled:  # what it has found in earlier rounds counts
-                after.append((choice, given, counts[at]))
+        for at, each in enumerate(remaining):
+            if is_canceled:
+                # A canceled search keeps the results of earlier rounds.
+                results.append(each)
                 continue
-            more = share // len(alive) + (at < share % len(alive))
+            more = share // len(remaining) + (at < share % len(remaining))
             more = max(more, 1 if number == 0 else 0)
-            counts[at] += more
-            left -= more
-            time_left = (
-                None if seconds is None else max((end - time.monotonic()) / (len(alive) * (rounds - number)), 0.1)
-            )
-            after.append((_searched(program, space, choice, given, counts[at], time_left, search), given, counts[at]))
-            is_canceled = after[-1][0].stop_reason == "canceled"
-        after.sort(key=lambda each: each[0].seconds)
-        kept = max(1, (len(after) + 1) // 2) if number + 1 < rounds else len(after)
-        done += [choice for choice, _, _ in after[kept:]]
-        alive, counts = [(choice, given) for choice, given, _ in after[:kept]], [had for _, _, had in after[:kept]]
-        if time.monotonic() > end or left <= 0 or is_canceled:
+            trials_left -= more
+            total = each.trials_used + more
+            limit = _seconds_left(end, len(remaining), rounds - number)
+            choice = _search_one_format(program, space, each.choice, each.arguments, total, limit, search)
+            results.append(_Contestant(choice, each.arguments, total))
+            is_canceled = choice.stop_reason == "canceled"
+        if number + 1 < rounds:
+            remaining, slower = _drop_slower_half(results)
+            dropped += slower
+        else:
+            remaining = results
+        if time.monotonic() > end or trials_left <= 0 or is_canceled:
             break
-    done += [choice for choice, _ in alive]
-    return FormatsResult(program, tuple(sorted(done, key=lambda each: each.seconds)))
+    dropped += [each.choice for each in remaining]
+    return FormatsResult(program, tuple(sorted(dropped, key=lambda each: each.seconds)))
 
 
-def _searched(
+def _search_one_format(
     program: ir.PrimFunc,
     space: Space,
     choice: FormatChoice,
@@ -438,15 +481,15 @@ def _searched(
     seconds: float | None,
     search: Search,
 ) -> FormatChoice:
-    """The format with the result of its search."""
+    """Search the best schedule in one format, and return the format with the result."""
     (decomposed,) = choice.schedule.mod.functions.values()
     assert isinstance(decomposed, ir.PrimFunc)
 
     def in_format(schedule: Any) -> None:
-        space.function(InFormat(schedule, choice, program))  # type: ignore[arg-type]
+        space.function(FormatSchedule(schedule, choice, program))  # type: ignore[arg-type]
 
     try:
         result = search(decomposed, in_format, trials, seconds, given)
     except Error as error:
-        return replace(choice, why=str(error))
-    return replace(choice, result=result, why="" if result.record is not None else str(result.without_record()))
+        return replace(choice, failure=str(error))
+    return replace(choice, result=result, failure="" if result.record is not None else str(result.without_record()))

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Interrupts:
-    """Remembers the first Ctrl-C while it is entered; the second one is a KeyboardInterrupt, as always.
+    """Record of the first Ctrl-C in a ``with`` statement; the second one raises KeyboardInterrupt as usual.
 
     Attributes:
         seen: there was one.
@@ -46,13 +46,13 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def check(self) -> None:
-        """Raises a KeyboardInterrupt where there was one."""
+        """Raise KeyboardInterrupt if there was an interrupt."""
         if self.seen:
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def raised(self) -> Iterator[None]:
-        """Inside, in the user's code, the first one is a KeyboardInterrupt, too."""
+        """Raise KeyboardInterrupt also at the first interrupt, inside the ``with`` statement: for the user's code."""
         before, self._raises = self._raises, True
         try:
             yield
@@ -61,7 +61,8 @@ class Interrupts:
 
     @contextlib.contextmanager
     def deferred(self) -> Iterator[None]:
-        """Inside what must not be left half done, the first one is a KeyboardInterrupt only at the end."""
+        """Defer the KeyboardInterrupt of the first interrupt to the end of the ``with`` statement, for work that must
+        not be half done."""
         raises, self._raises = self._raises, False
         seen = self.seen
         try:

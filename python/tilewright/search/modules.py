@@ -62,8 +62,8 @@ class ModuleResult(Mapping[str, "TuneResult"]):
         return f"<ModuleResult of {', '.join(self._results)}>"
 
     def table(self) -> Table:
-        """A line for each function: the best time, against that of the program as it was written, and why its search
-        ended. ``result[name].table()`` compares more of one."""
+        """Return one row per function: the best time, its ratio to the unscheduled program, and the stop reason.
+        ``result[name].table()`` shows more of one function."""
         rows = []
         for name, result in self.items():
             best, speedup = result.times().get("best found"), result.speedup
@@ -92,7 +92,7 @@ class ModuleResult(Mapping[str, "TuneResult"]):
 
 
 def public_functions(module: ir.Module) -> dict[str, ir.PrimFunc]:
-    """The functions that kernels are made of, by the names of these.
+    """Return the functions that kernels are compiled for, by name.
 
     Raises:
         tilewright.ArgumentError: two would have the same name.
@@ -131,7 +131,8 @@ def function_called(module: ir.Module, name: str) -> ir.PrimFunc | ir.Module:
 
 
 def main_of(module: ir.Module) -> Any:
-    """The function that a module stands for: its only one, or the one called "main"; None where it is several."""
+    """Return the entry function of a module: its only one, or the one called "main"; None if there are several without
+    a main."""
     functions = {str(key): function for key, function in module.functions.items()}
     return next(iter(functions.values())) if len(functions) == 1 else functions.get("main")
 
@@ -200,7 +201,7 @@ def tune_functions(
         )
 
     def step(name: str, steps: Steps) -> bool:
-        """Whether the search goes on."""
+        """Advance one search; return whether it continues."""
         try:
             next(steps)
             return True

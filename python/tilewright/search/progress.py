@@ -29,7 +29,7 @@ LINE_SECONDS = 5.0
 
 
 def in_notebook() -> bool:
-    """Whether this runs in a notebook's kernel."""
+    """Return whether this process is the kernel of a notebook."""
     if "IPython" not in sys.modules:
         return False
     shell = sys.modules["IPython"].get_ipython()
@@ -41,19 +41,20 @@ RIGHT = ("ok", "slow_stopped")
 
 
 def failures_text(progress: Progress) -> str:
-    """ "3 wrong_result, 1 run_crash", most frequent first; those that were stopped as slow have not failed."""
+    """Return "3 wrong_result, 1 run_crash", most frequent first; candidates that were stopped as slow have not
+    failed."""
     parts = sorted(((n, name) for name, n in progress.outcomes.items() if name not in RIGHT), reverse=True)
     return ", ".join(f"{n} {name}" for n, name in parts) or "none"
 
 
 def refusals(progress: Progress) -> list[str]:
-    """ "12 refused, lower/not-in-registers: 'acc' does not fit", a line for each reason, most frequent first."""
+    """Return "12 refused, lower/not-in-registers: 'acc' does not fit", a line for each reason, most frequent first."""
     reasons = sorted(((n, code, text) for code, (n, text) in progress.refusals.items()), reverse=True)
     return [f"{n} refused, {code}: {text.partition(chr(10))[0]}" for n, code, text in reasons]
 
 
 def refused_text(progress: Progress) -> str:
-    """ "5 of 12 samples, most by parallel/P3"."""
+    """Return "5 of 12 samples, most by parallel/P3"."""
     _, code = max((n, code) for code, (n, _) in progress.refusals.items())
     return f"{progress.refused} of {progress.attempts} samples, most by {code}"
 
@@ -74,7 +75,7 @@ def elsewhere(target: str, threads: int, *, is_on_cluster: bool) -> str:
 
 
 class Describe:
-    """Words for the state of a search.
+    """Text for the state of a search.
 
     Args:
         task: what is searched.
@@ -96,7 +97,7 @@ class Describe:
             self._roof = roofs.binding(work.flops, work.bytes, work.dtype, cold=task.cold)
 
     def start(self) -> str:
-        """The first line."""
+        """Return the first line of the log."""
         roof = "" if self._roof is None else f"; the roof is {format_seconds(self._roof.seconds)} ({self._roof.name})"
         if self.device:
             return f"tuning {self.task.entry} for {self.device}{roof}"
@@ -114,7 +115,7 @@ class Describe:
         return f"{self.start()}\n{of} {trials} of an earlier run ({anew})"
 
     def best(self, progress: Progress) -> str:
-        """The best so far, against the roof."""
+        """Return the best time so far, as a fraction of the roof."""
         if math.isinf(progress.best_seconds):
             return "nothing correct yet"
         work, seconds = self.task.work, progress.best_seconds
@@ -125,7 +126,7 @@ class Describe:
         return f"{format_seconds(seconds)}, {speed}, {share} of {self._roof.name}"
 
     def left(self, progress: Progress) -> str:
-        """ "12 s left", or what else keeps the user waiting; empty where that is unknown or past."""
+        """Return "12 s left", or what else the search is waiting for; "" if the time is unknown or over."""
         if progress.waiting_for:
             return f"waiting for {progress.waiting_for}"
         if progress.phase in WAITS:
@@ -134,7 +135,7 @@ class Describe:
         return "" if math.isinf(left) or progress.phase == "done" else f"{left:.0f} s left"
 
     def line(self, progress: Progress) -> str:
-        """All of it."""
+        """Return one line with the whole state of the search."""
         parts = [
             f"trial {progress.trials}/{progress.total}",
             f"best {self.best(progress)}",
@@ -263,7 +264,7 @@ def reporter(
     device: str = "",
     target: str = "native",
 ) -> Iterator[Reporter]:
-    """A function to call with each state of a search.
+    """Yield a function to call with each state of a search.
 
     Args:
         mode: "auto", "plain", "json", None for silence, or the user's own function.

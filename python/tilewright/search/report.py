@@ -75,7 +75,8 @@ class Row:
 
 
 def row(what: str, time: Timing, called: Timing | None = None, peer: Timing | None = None) -> Row:
-    """The line of a measurement; `called` is the same from Python, as the peer is, where that matters."""
+    """Return the row of a measurement; `called` is the time of the same call from Python, for a comparison with a
+    peer."""
     ours = called or time
     ratio = None if peer is None else timing.ratio(peer.seconds, ours.seconds)
     return Row(
@@ -114,27 +115,27 @@ class Summary:
     checks: tuple[str, ...]
 
     def tables(self, name: str) -> list[Any]:
-        """A table for each number of threads."""
+        """Return a table for each number of threads."""
         when = f", measured {self.measured}" if self.measured else ""
         tables = []
         for threads in dict.fromkeys(row.threads for row in self.rows):
             unchecked = ", unscheduled program unchecked" if self.is_unchecked else ""
             rows = [row for row in self.rows if row.threads == threads]
-            shared = timing.company(max(row.disturbed for row in rows))
+            contention = timing.contention_label(max(row.disturbed for row in rows))
             where = f"on {self.device}" if self.device else f"{threads} thread{'s' if threads > 1 else ''}"
-            title = f"{name}, {where}{shared}{when}{unchecked}"
+            title = f"{name}, {where}{contention}{when}{unchecked}"
             tables.append(table(rows, title, self.result.task.work.dtype))
         return tables
 
     @property
     def device(self) -> str:
-        """The device of the search, with its driver; "" for this processor."""
+        """Return the device of the search, with its driver; "" for this processor."""
         best = self.result.record
         return describe_device(best.target) if best is not None and is_for_device(best.target) else ""
 
     @property
     def is_unchecked(self) -> bool:
-        """Whether the unscheduled program was not compared with the interpreter when the best was recorded."""
+        """Return whether the unscheduled program was not compared with the interpreter when the best was recorded."""
         best = self.result.record
         return best is not None and best.verification.get("program", "unchecked") == "unchecked"
 
@@ -159,12 +160,12 @@ class Summary:
                 )
                 break
         for threads in dict.fromkeys(row.threads for row in self.rows):
-            shared = max(row.disturbed for row in self.rows if row.threads == threads)
-            if shared > timing.MOSTLY:
+            disturbed = max(row.disturbed for row in self.rows if row.threads == threads)
+            if disturbed > timing.CONTENDED_ABOVE:
                 many = f"{threads} thread{'s' if threads > 1 else ''}"
                 notes.append(
-                    f"contended: with {many}, other programs took a processor away in {shared:.0%} of the slices; on a "
-                    "machine of their own the kernels take less"
+                    f"contended: with {many}, other programs took a processor away in {disturbed:.0%} of the slices; "
+                    "on a machine of their own the kernels take less"
                 )
         if self.device:
             notes.append(NOT_AS_WRITTEN)
@@ -233,7 +234,7 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         facts = {"measured": now, "rows": [dataclasses.asdict(row) for row in rows]}
         store.set_meta(key, json.dumps(facts))
-    # Times may be kept; whether the peer computes the same is asked each time, of the function as it is now.
+    # Times may be stored, but the peer's results are compared each time, as the function may have changed.
     warning = check_peer(result, space)
     checks = [] if result.verdict is None else [result.verdict.note]
     checks.append(_said(best.verification))
@@ -255,7 +256,7 @@ def _sizes(task: Task) -> tuple[tuple[str, float], ...]:
 
 
 def _key_of_rows(result: TuneResult, space: Space, counts: tuple[int, ...]) -> str:
-    """The name that a comparison has in the database: another program, schedule, peer or machine is another one."""
+    """Return the key of a comparison in the database. It depends on program, schedule, peer and machine."""
     facts = [
         workload_key(result.task),
         result.best_record().trace,
@@ -268,7 +269,7 @@ def _key_of_rows(result: TuneResult, space: Space, counts: tuple[int, ...]) -> s
 
 
 def _said(verification: Mapping[str, Any]) -> str:
-    """How the results of the best candidate were checked."""
+    """Return a sentence on how the results of the best candidate were checked."""
     tolerances = verification.get("tolerance", {})
     parts = []
     for name, tolerance in tolerances.items():
@@ -281,7 +282,8 @@ def _said(verification: Mapping[str, Any]) -> str:
 
 
 def _fingerprint(function: object, seen: frozenset[object] = frozenset()) -> str:
-    """Changes when a function does, or one of those of its module that it names, or what it has closed over."""
+    """Return a text that changes with the function, with functions of its module that it names, and with its
+    closure."""
     if isinstance(function, functools.partial):
         return repr([_fingerprint(function.func, seen), function.args, function.keywords])
     if not isinstance(function, types.FunctionType) or function in seen:
@@ -392,7 +394,7 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
 
 
 def _peer_to_time(space: Space, task: Task, arrays: dict[str, Any]) -> dict[str, Callable[[], object]]:
-    """The call of the peer, under its name in the comparison; nothing if the space has none."""
+    """Return the call of the peer under its name in the comparison; {} if the space has none."""
     if space.reference is None:
         return {}
     # Warnings of the peer are reported here; in the timed calls it is called as its author would.
@@ -401,7 +403,7 @@ def _peer_to_time(space: Space, task: Task, arrays: dict[str, Any]) -> dict[str,
 
 
 def _rows_of(times: Mapping[str, Timing], space: Space, task: Task) -> list[Row]:
-    """The rows of one comparison."""
+    """Return the rows of one comparison."""
     rows = [row(BY_RULES, times["rules"])] if "rules" in times else []
     rows.append(row(BEST, times["best"], times.get("called"), times.get("peer")))
     if "peer" in times:
@@ -410,12 +412,12 @@ def _rows_of(times: Mapping[str, Timing], space: Space, task: Task) -> list[Row]
 
 
 def has_parallel_loop(module: ir.Module) -> bool:
-    """Whether more threads could make a difference."""
+    """Return whether the number of threads could make a difference."""
     return any(loop.kind == ir.ForKind.PARALLEL for loop in nodes_of(module, ir.For))
 
 
 def table(rows: list[Row], title: str, dtype: str) -> Any:
-    """A rich table of these rows, with one number of threads; it fits into 80 columns."""
+    """Return a rich table of these rows, which have one number of threads; it fits into 80 columns."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -440,7 +442,7 @@ def table(rows: list[Row], title: str, dtype: str) -> Any:
 
 
 def check_peer(result: TuneResult, space: Space) -> str:
-    """Compares the best kernel with the peer's own result, which rounds differently; says what was found."""
+    """Compare the best kernel with the peer's own result, which rounds differently; return the finding as text."""
     if space.reference is None:
         return ""
     arrays = make_arrays(result.task, {**space.inputs, **result.inputs}, seed=1)
@@ -463,7 +465,8 @@ PEER_TOLERANCE, PEER_LIMIT = 16.0, 1e-2
 
 
 def _difference(name: str, got: NDArray[Any], answer: Any, reduction_length: int) -> str:
-    """Where the peer's result is not ours: of integers anywhere, of floats beyond rounding; "" if nowhere."""
+    """Return a description of where the peer's result differs: integers anywhere, floats beyond rounding; "" if
+    nowhere."""
     try:
         want = np.asarray(answer)
         wide = want.astype(np.float64)
@@ -497,7 +500,8 @@ def _difference(name: str, got: NDArray[Any], answer: Any, reduction_length: int
 
 
 def runnable_schedule(result: TuneResult, program: str) -> str:
-    """The best schedule as Python that can be pasted under the script; `program` stands for the program there."""
+    """Return the best schedule as Python that can be pasted below the script; `program` stands for the program
+    there."""
     steps = textwrap.indent("\n".join(steps_of(result.schedule.trace)) or "pass", "    ")
     return (
         f"import tilewright as tw\n\n\ndef apply_schedule(sch: tw.Schedule) -> None:\n{steps}\n\n\n"

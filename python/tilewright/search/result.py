@@ -23,7 +23,7 @@ from tilewright.support.notes import note_heuristics
 from tilewright.tables import Table
 from tilewright.task.arguments import aligned, make_arrays
 from tilewright.task.task import Task
-from tilewright.timing import KernelCalls, Timing, company, compare, format_seconds, format_share
+from tilewright.timing import KernelCalls, Timing, compare, contention_label, format_seconds, format_share
 
 if TYPE_CHECKING:
     from tilewright.kernel.kernel import Kernel
@@ -76,13 +76,13 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Candidates per second of this session."""
+        """Return the candidates per second of this session."""
         return (self.trials - self.earlier) / self.elapsed if self.elapsed > 0 else 0.0
 
     @property
     def time_left(self) -> float:
-        """Seconds, by the rate so far, and at most what is left of those that the search may take; infinity where
-        neither is known."""
+        """Return the remaining seconds at the present rate, at most what remains of the time limit; infinity if neither
+        is known."""
         by_rate = (self.total - self.trials) / self.rate if self.rate > 0 else float("inf")
         return max(min(by_rate, self.budget_left), 0.0)
 
@@ -152,7 +152,7 @@ class TuneResult:
         else:
             runs = "; result.kernel runs on as many threads, kernels of tw.compile on all cores"
         where += ", cold caches" * self.task.cold
-        beside = company(self._cache["disturbed"]) if "disturbed" in self._cache else ""
+        beside = contention_label(self._cache["disturbed"]) if "disturbed" in self._cache else ""
         tried = f"{self.progress.trials} trial{'' if self.progress.trials == 1 else 's'}"
         if self.stop_reason == "exhausted":
             tried += ": all that the space holds"
@@ -162,8 +162,8 @@ class TuneResult:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the best kernel runs on this machine: a cluster may measure for another processor, and a result may
-        be read where its device is not."""
+        """Return whether the best kernel runs on this machine: a cluster may measure for another processor, and a
+        result may be read where its device is missing."""
         if self.record is not None and self._is_for_device:
             return device(self.record.target).exist
         if self.hosts is None or self.record is None:
@@ -171,12 +171,12 @@ class TuneResult:
         return target_key(_core.Target(self.record.target)) == native_key()
 
     def time_table(self) -> Table:
-        """Where the time of the search went."""
+        """Return the time breakdown of the search."""
         return time_table(f"where the time of the search of {self.task.entry} went", [self.seconds])
 
     def times(self) -> dict[str, float]:
-        """Seconds of a call "as written" and as "best found", as :meth:`table` shows them; on a device, "by rules"
-        instead of the former, where there is a heuristic schedule."""
+        """Return the seconds of a call "as written" and as "best found", as in :meth:`table`. On a device, the former
+        is replaced by "by rules" if there is a heuristic schedule."""
         if "times" not in self._cache and self._is_for_device:
             self._cache["times"] = self._times_on_device()
         if "times" not in self._cache:
@@ -192,8 +192,8 @@ class TuneResult:
 
     @property
     def speedup(self) -> float | None:
-        """How many times faster the best is than the program as it was written; where a device does not run that, than
-        the heuristic schedule. None where these were not timed."""
+        """Return the speedup of the best schedule over the unscheduled program, or over the heuristic schedule if a
+        device does not run the former; None if these were not timed."""
         times = self.times()
         name, first = next(iter(times.items()), ("", 0.0))
         best = times.get("best found")
@@ -215,7 +215,7 @@ class TuneResult:
         return {what: timed[name].median for name, what in names.items() if name in timed}
 
     def _timed(self, together: bool) -> dict[str, float]:
-        """Both alternately; or one after the other if the unscheduled program takes long, with a few calls of it."""
+        """Time both alternately, or one after the other if the unscheduled program takes long, with few calls of it."""
         arrays = make_arrays(self.task, self.inputs, seed=0)
         values = [*self.task.call({name: aligned(array) for name, array in arrays.items()}).values()]
         calls = {
@@ -235,7 +235,7 @@ class TuneResult:
 
     @cached_property
     def schedule(self) -> Schedule:
-        """The best schedule, rebuilt.
+        """Return the best schedule, replayed from its trace.
 
         Raises:
             tilewright.ResourceError: no candidate was correct.
@@ -244,7 +244,8 @@ class TuneResult:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """The best schedule, compiled for the target of the search; what the finals checked and timed.
+        """Return the best schedule, compiled for the target of the search: the kernel that the finals checked and
+        timed.
 
         It runs on the threads that it was tuned for, where :func:`tilewright.compile` gives kernels that run on all
         cores; ``kernel.threads = 0`` lets it do so, too.
@@ -256,7 +257,7 @@ class TuneResult:
         return kernel
 
     def best_record(self) -> Record:
-        """The best candidate.
+        """Return the best candidate.
 
         Raises:
             tilewright.ResourceError: no candidate was correct.

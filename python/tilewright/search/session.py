@@ -247,7 +247,7 @@ def _dispatch(
 def _tune_module(
     module: ir.Module, function: str | None, request: SearchRequest, started: float
 ) -> TuneResult | ModuleResult:
-    """The function that is meant, or each of them."""
+    """Tune the function that is meant, or each of them."""
     public = public_functions(module)
     one: ir.PrimFunc | ir.Module | None = None
     if function is not None:
@@ -308,7 +308,7 @@ def _tune_function(program: ir.PrimFunc | ir.Module, request: SearchRequest, sta
 def _search_function(
     program: ir.PrimFunc | ir.Module, request: SearchRequest, started: float, interrupts: Interrupts
 ) -> Steps:
-    """The search of one function, a step at a time. Nothing waits for its next step but itself."""
+    """Yield the steps of the search of one function. Only its own next step waits for a step."""
     inputs, threads = request.inputs, request.threads
     with contextlib.ExitStack() as shown:
         check_inputs(program, inputs)
@@ -457,9 +457,8 @@ class _Search:
         return _Prepared(context, identity, store, program.script(), relatives, heuristic, recorded)
 
     def _with_batch(self, identity: str, store: Any) -> str:
-        """How many candidates are sampled at a time. This number decides which candidates they are, so it is part of
-        the identity of a search, and is kept: with another number of workers, or without any, the candidates stay the
-        same."""
+        """Set the batch size, and return the identity of the search with it. The batch size decides which candidates
+        are sampled, so it is stored: with another number of workers, or without any, the candidates stay the same."""
         name = f"batch {self.key} {self.target} {identity} {self.seed}"
         kept = store.meta(name) or ""
         if self.batch is None:
@@ -485,7 +484,7 @@ class _Search:
         return self.measurer
 
     def run(self, prepared: _Prepared, report: Callable[[Progress], None]) -> Steps:
-        """The search itself."""
+        """Run the search."""
         self.times["preparing"] = time.monotonic() - self.started
         store = prepared.store
         task = _core.TuneTask(
@@ -545,7 +544,7 @@ class _Search:
         )
 
     def _spent(self, facts: Mapping[str, Any]) -> dict[str, float]:
-        """Where the time went so far."""
+        """Return the time breakdown so far."""
         parts = {**self.times, **facts["seconds"]}
         parts["other"] = max(time.monotonic() - self.started - sum(parts.values()), 0.0)
         beside = facts["beside"] if self.measurer is None else facts["beside"] | self.measurer.states.seconds()
@@ -577,7 +576,7 @@ class _Search:
             yield
 
     def _progress(self, tuner: Any) -> Progress:
-        """Where the search is, with what was refused before the tuner began."""
+        """Return the progress of the search, including samples that were refused before the tuner began."""
         facts = tuner.progress()
         facts["reference_seconds"] = facts["reference_seconds"] or self.reference
         self.samples.add_refusals(facts)
@@ -585,8 +584,8 @@ class _Search:
         return Progress(**facts, budget_left=self.end - time.monotonic(), waiting_for=waiting)
 
     def _space_of_search(self) -> tuple[_core.TuneContext, str]:
-        """The space as strategies take it: what it did to a schedule, or where it decides as it goes, itself; and what
-        identifies it."""
+        """Return the space as strategies take it, and its identity. If the space samples by itself, the context holds
+        its function, else the schedules that it generated."""
         if self.generator is not None:
             takes_defaults = self.generator.postprocs is None
             context = self._context(self.generator)

@@ -108,14 +108,14 @@ class SpaceSamples:
         return _core.FunctionSpace(self.apply), self._digested()
 
     def apply(self, schedule: Schedule, first: bool) -> None:
-        """A candidate of a space that looks at sampled values, with the decisions that the schedule was given."""
+        """Schedule a candidate of a space that looks at sampled values, with the decisions that `schedule` holds."""
         if first and self.sample is not None:
             schedule.take_decisions([*self.sample.trace.decisions.values()])
         with self._interrupts.raised():
             self._run(schedule, first=first)
 
     def _run(self, schedule: Schedule, *, first: bool = False) -> None:
-        """Within the time that a run may take: much longer than those that came through, and it does not end."""
+        """Run the space with a deadline. A run that takes much longer than successful ones is assumed not to end."""
         begin = time.monotonic()
         if begin >= self._end:
             raise ResourceError.of(
@@ -137,7 +137,7 @@ class SpaceSamples:
         check_parameters(self._task, self._space, schedule)
 
     def _begins_sparse(self, program: ir.Module) -> bool:
-        """Whether the space lowers or changes iterations over sparse axes by itself, by a run of it."""
+        """Return whether the space lowers or changes sparse iterations by itself, found by running it."""
         schedule = Schedule(program, seed=self._seed)
         if not self._space.is_heuristic:
             with contextlib.suppress(Error):
@@ -145,7 +145,7 @@ class SpaceSamples:
         return begins_sparse(schedule.trace)
 
     def _first(self) -> Schedule:
-        """A sample of the space. Refused samples are counted; if all are refused, the first error is raised."""
+        """Return a sample of the space. Refused samples are counted; if all are refused, the first error is raised."""
         why: Error | None = None
         overdue = 0
         for number in range(FIRST_SAMPLES):
@@ -169,7 +169,7 @@ class SpaceSamples:
         raise why
 
     def _first_or_unscheduled(self) -> Schedule:
-        """A sample of the space; if heuristics fail, the unscheduled program."""
+        """Return a sample of the space; if heuristics fail, the unscheduled program."""
         try:
             return self._first()
         except Error as error:
@@ -183,7 +183,8 @@ class SpaceSamples:
         return Schedule(self._task.module)
 
     def _digested(self) -> list[Trace | str]:
-        """The traces of the first candidates that a function samples by itself: of the same seeds in each search."""
+        """Return the traces of the first candidates that a function samples by itself; all searches use the same seeds
+        for them."""
         traces: list[Trace | str] = []
         begin = time.monotonic()
         end = begin + _DIGEST_SHARE * (self._end - begin)

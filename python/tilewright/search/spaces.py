@@ -58,7 +58,7 @@ class Space:
         return f"<Space {self.name}>"
 
     def __call__(self, schedule: Schedule) -> None:
-        """Schedules, as the function does."""
+        """Schedule as the function does."""
         self.function(schedule)
 
 
@@ -70,7 +70,7 @@ def space(
     inputs: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[[Schedule], None]], Space]:
-    """Declares a function to be a space of schedules of `program`.
+    """Return a decorator that declares a function to be a space of schedules of `program`.
 
     >>> @tw.space(matmul, reference=lambda a, b: a @ b)
     ... def tiles(sch: tw.Schedule) -> None:
@@ -176,8 +176,8 @@ def space_called(name: str) -> _core.SpaceGenerator:
 
 
 def best_for_cpu(schedule: Schedule, target: _core.Target, sizes: Mapping[str, float] | None) -> None:
-    """Schedules a program as the model expects most of, in place; a program that heuristics fail on stays as it is
-    written, with a warning."""
+    """Apply the schedule that the cost model ranks best, in place. If heuristics fail, warn and leave the program
+    unscheduled."""
     trial = schedule.copy()  # a failure leaves a schedule half done
     try:
         cpu.schedule_for_cpu(trial, target, best=True, sizes=sizes)
@@ -192,8 +192,8 @@ def best_for_cpu(schedule: Schedule, target: _core.Target, sizes: Mapping[str, f
 
 
 def space_for_cpu(program: PrimFunc | Module, target: _core.Target, sizes: Mapping[str, float] | None = None) -> Space:
-    """The space of a program without a schedule. Its first candidate is the heuristic schedule, which the model of the
-    target ranks best for the sizes of typical calls."""
+    """Return the space of a program without a schedule. Its first candidate is the heuristic schedule, which the model
+    of the target ranks best for the sizes of typical calls."""
     return Space(
         program,
         lambda schedule: cpu.schedule_for_cpu(schedule, target, best=False, sizes=sizes),

@@ -31,7 +31,7 @@ def _repeat_kernel(dtype: str) -> Kernel:
 
 
 def repeated(values: Array, offsets: Array) -> Array:
-    """Return each value as often as two neighboring offsets, of the same type, say."""
+    """Repeat each value by the difference of two neighboring offsets, of the same type."""
     result = np.empty(int(offsets[-1]), values.dtype)
     _repeat_kernel(name_of(values.dtype))(values, offsets, result)
     return result

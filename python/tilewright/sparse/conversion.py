@@ -376,7 +376,7 @@ def _check_duplicates(row: Array, coordinates: Sequence[Array], extent: int) -> 
 def _of_whole_rows(
     rules: Sequence[FormatRewriteRule], shape: Sequence[int], coordinates: Sequence[Array], indptr: Array | None
 ) -> list[StoredPart] | None:
-    """The parts of rules that take whole rows, all of a row or nothing; None where a part needs other passes."""
+    """Return the parts of rules that take whole rows, all of a row or nothing; None if a part needs other passes."""
     if len(shape) != 2 and (len(rules) > 1 or rules[0].conditions):
         return None
     columns = np.ascontiguousarray(coordinates[-1])
@@ -408,7 +408,7 @@ def _has_few_nonzeros(shape: Sequence[int], count: int) -> bool:
 def _by_rows(
     rule: FormatRewriteRule, shape: Sequence[int], coordinates: Sequence[Array], columns: Array, taken: TakenRows
 ) -> StoredPart | None:
-    """The part of a rule in one pass over the rows; None where the rule needs more."""
+    """Return the part of a rule, built in one pass over the rows; None if the rule needs more."""
     try:
         return _filled(rule, by_rows_of(rule, shape), shape, columns, taken, coordinates)
     except NotByRows:
@@ -437,8 +437,8 @@ def _filled(
     taken: TakenRows,
     coordinates: Sequence[Array],
 ) -> StoredPart | None:
-    """The part, made of columns, and of which rows the rule takes; None where several nonzeros have one position, which
-    passes that take longer name."""
+    """Return the part, made of columns, and the rows that the rule takes; None if several nonzeros have one position,
+    which slower passes report."""
     indptr, dtype = taken.indptr, columns.dtype
     is_empty = by_rows.has_positions and taken.rows is not None and not len(taken.rows)
     if is_empty and dtype in by_rows.empty:
@@ -483,7 +483,7 @@ def _filled(
 
 
 def _rows_in_order(by_rows: ByRows, last: LastNonzeros, dtype: Any) -> tuple[list[Array], Array | None]:
-    """Ranks of rows, and the rows of which a rule takes nonzeros, neighbors in the result one after another.
+    """Return the ranks of rows, and the rows of which a rule takes nonzeros, in the order of the result.
 
     Returns:
         No ranks where the only one is the place in the order of rows; None for all rows as they are.
@@ -501,7 +501,7 @@ def _rows_in_order(by_rows: ByRows, last: LastNonzeros, dtype: Any) -> tuple[lis
 
 
 def _axes_of_rows(rule: FormatRewriteRule, last: LastNonzeros, dtype: Any) -> dict[str, StoredAxis]:
-    """The axes, by the keys of the last nonzero of each row; the first one still without coordinates."""
+    """Return the axes, by the keys of the last nonzero of each row; the first axis still without coordinates."""
     before: tuple[Array, int] = (np.zeros(len(last.row), "int64"), 1)
     axes: dict[str, StoredAxis] = {}
     for axis, entry in zip(rule.axes, rule.entries(last), strict=True):
@@ -516,8 +516,8 @@ def _axes_of_rows(rule: FormatRewriteRule, last: LastNonzeros, dtype: Any) -> di
 
 
 def _by_nonzeros(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart | None:
-    """The part of a rule whose keys are formulas of a nonzero, axis after axis; None where they are none, or where two
-    nonzeros have one position, which passes that take longer name."""
+    """Return the part of a rule whose keys are formulas of a nonzero, axis by axis; None if they are not formulas, or
+    if two nonzeros have one position, which slower passes report."""
     dtype, size = coordinates[0].dtype, len(taken.position)
     try:
         formulas = ByNonzeros(rule, taken, str(dtype))
@@ -561,7 +561,7 @@ def _by_nonzeros(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence
 
 
 def _stored(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart:
-    """Positions axis after axis: of each, count what there is below each position of the parent, scan, and fill."""
+    """Compute positions axis by axis: count the positions below each position of the parent, scan, and fill."""
     keys, dtype = rule.entries(taken), coordinates[0].dtype
     size = len(taken.row)
     slots, slot_count = np.zeros(size, "int64"), 1
@@ -633,7 +633,7 @@ def _check_numbers(rule: FormatRewriteRule, axis: FormatAxis, numbers: Any, dtyp
 
 
 def _axis(rule: FormatRewriteRule, axis: FormatAxis, key: Array, parent: tuple[Array, int]) -> tuple[Array, StoredAxis]:
-    """The position of each nonzero along an axis; the axis itself, still without coordinates."""
+    """Return the position of each nonzero along an axis; and the axis itself, still without coordinates."""
     above, count = parent
     wrong = (key < 0) | (key >= axis.extent) if axis.kind == "dense" else key < 0
     if wrong.any():

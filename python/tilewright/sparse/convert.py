@@ -61,7 +61,7 @@ def detach(matrix: Matrix) -> None:
 
 
 def _csr_of(s: Structure) -> tuple[Structure, Array]:
-    """The structure, and for each nonzero where its value is."""
+    """Return the structure, and the position of the value of each nonzero."""
     rows, columns = coordinates_of(s)
     indptr, order = offsets_of(rows, s.shape[0])
     return Structure("csr", s.shape, columns[order], indptr), order

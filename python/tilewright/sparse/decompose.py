@@ -195,7 +195,7 @@ def _tensors(func: ir.PrimFunc, names: Sequence[Any]) -> dict[ir.Var, ir.Buffer]
 
 
 def _declaring(body: Any, root: ir.Block | None, declared: dict[str, list[Any]]) -> Any:
-    """The body in the root block of the function, which declares what arrays of coordinates hold."""
+    """Return the body in the root block of the function, which declares the properties of the coordinate arrays."""
     if root is None and not any(declared.values()):
         return body
     block = ir.Block(name_hint="root", body=body) if root is None else with_fields(root, body=body)
@@ -245,7 +245,8 @@ def _required_sizes(tensor: ir.Buffer, rules: Sequence[FormatRewriteRule]) -> li
 
 
 def _least_extent(rule: FormatRewriteRule, dimension: int, dimensions: int) -> int:
-    """How long the dimension is at least, where dense axes give its coordinates: they reach into the last block."""
+    """Return the minimum extent of the dimension, if dense axes give its coordinates: they reach into the last
+    block."""
     known = _coordinates(rule, dimensions)[dimension]
     axes = [rule.axes[at] for at in known.keys]
     if known.formula is None or not axes or any(axis.kind != "dense" or not axis.extent for axis in axes):
@@ -257,7 +258,7 @@ def _least_extent(rule: FormatRewriteRule, dimension: int, dimensions: int) -> i
 
 
 def _disjoint_lists(formats: Sequence[Format]) -> list[list[Any]]:
-    """The lists of rows of rules that take no nonzeros of the same row, by groups."""
+    """Return the lists of rows of rules that take no nonzeros of the same row, by groups."""
     groups: dict[str, list[Any]] = {}
     for each in formats:
         if (rows := each.row_list()) is not None and each.rule.disjoint_rows:
@@ -354,7 +355,7 @@ class Format:
         return self._chain_at([axis.name for axis in self.rule.axes].index(name))
 
     def _chain_at(self, at: int) -> list[int]:
-        """The axes that count the positions of one."""
+        """Return the axes that count the positions of one."""
         parent = self.rule.axes[at].parent
         return [*(range(at) if parent is None else self._chain(parent)), at]
 
@@ -373,7 +374,7 @@ class Format:
         return counted + [_core.IntImm(self.idtype, axis.extent) for axis in axes[last + 1 :]]
 
     def _list_of_rows(self, coordinate: _Coordinate) -> ir.Buffer:
-        """The rows in the order of their ranks: an array without axes, of one dimension."""
+        """Return the rows in the order of their ranks: an array without axes, of one dimension."""
         name = f"{self.rule.axes[coordinate.keys[0]].name}_rows_{self.rule.name}"
         return self._take(_array(name, self.idtype, [_core.IntImm(self.idtype, self._ranks_of(coordinate))]))
 
@@ -633,7 +634,7 @@ def _coordinates(rule: FormatRewriteRule, dimensions: int) -> list[_Coordinate]:
 
 
 def _by_rank(rule: FormatRewriteRule, ranks: Sequence[ir.Var], keys: Sequence[Any]) -> _Coordinate:
-    """The row, where keys along dense axes are a rank of it: each rank is that of one row."""
+    """Return the row, if keys along dense axes are a rank of it: each rank belongs to one row."""
     for rank in ranks:
         formula, used, _ = _formula(rank, keys)
         if formula is not None and all(rule.axes[at].kind == "dense" for at in used):
@@ -642,7 +643,8 @@ def _by_rank(rule: FormatRewriteRule, ranks: Sequence[ir.Var], keys: Sequence[An
 
 
 def _difference(variable: ir.Var, keys: Sequence[Any], others: dict[ir.Var, Any]) -> tuple[Any, list[int]]:
-    """A key less other coordinates, where it is their sum with this one: a diagonal and the row; and its axis."""
+    """Return a key minus other coordinates, if it is their sum with this one (such as a diagonal and the row); and its
+    axis."""
     analyzer = _core.Analyzer()
     for at, key in enumerate(keys):
         if not isinstance(key, ir.Expr):
@@ -681,7 +683,7 @@ class _AnyNonzero(RowNonzero):
 
 
 def _formula(variable: ir.Var, keys: Sequence[Any]) -> tuple[Any, list[int], int]:
-    """The key of an axis that is the coordinate itself, or quotient and remainder of it along two axes; these, and the
+    """Return a key that is the coordinate itself, or its quotient and remainder along two axes; with these axes and the
     divisor."""
     for at, key in enumerate(keys):
         if isinstance(key, ir.Var) and key.same_as(variable):

@@ -93,7 +93,7 @@ def _divided_init(statement: Any, tensors: Sequence[ir.Buffer]) -> tuple[Any, An
 
 
 def _over(each: Format, statement: Any, mapped: Sequence[Any], init: Any, writes: bool) -> Any:
-    """The iteration over a format. Its axes take the place of the first of those of the tensor."""
+    """Return the iteration over a format. Its axes replace the first of the tensor's axes."""
     spatial = each.spatial_axes([old.iter_type == ir.IterType.DATA_PAR for old in mapped])
     # An axis below a root of one position runs in one loop with it: over all of its positions.
     new = [
@@ -129,7 +129,8 @@ def _over(each: Format, statement: Any, mapped: Sequence[Any], init: Any, writes
 
 
 def _at(each: Format, body: Any, mapped: Sequence[Any]) -> Any:
-    """The statement for a stored element: accesses of the tensor are to that, other coordinates are looked up."""
+    """Return the statement for a stored element: accesses of the tensor are to that element, other coordinates are
+    looked up."""
     coordinates = each.coordinates()
     return _core.substitute(
         _in_elements(each, body), {old.var: new for old, new in zip(mapped, coordinates, strict=True)}
@@ -137,7 +138,7 @@ def _at(each: Format, body: Any, mapped: Sequence[Any]) -> Any:
 
 
 def _in_elements(each: Format, body: Any) -> Any:
-    """The statement with accesses of the tensor as those of the stored element."""
+    """Return the statement with accesses of the tensor replaced by accesses of the stored element."""
     indices = list(each.variables)
 
     def replaced(node: Any) -> Any:

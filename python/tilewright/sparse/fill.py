@@ -176,8 +176,8 @@ class ByRows:
         return isinstance(key, ir.Var) and key.same_as(self._variables[name])
 
     def _check(self) -> None:
-        """That the key of the last nonzero bounds those of its row, or is in range by itself. Nothing is stored outside
-        of the arrays then."""
+        """Raise an error unless the key of the last nonzero bounds those of its row, or is in range by itself. Then
+        nothing is stored outside the arrays."""
         place, column, position = (self._variables[name] for name in ("place", "column", "position"))
         analyzer: Any = _core.Analyzer()
         for variable in [*self._variables.values(), *self._ranks]:
@@ -225,8 +225,8 @@ class ByRows:
                 yield last.extent
 
     def _has_groups_of(self, lanes: int) -> bool:
-        """Whether element `place` of row `lane` of a group of rows, in the order in which they are visited, is number
-        place * lanes + lane of the elements of the group, and the group is a position along the first axis."""
+        """Return whether element `place` of row `lane` of a group of rows, in the order in which they are visited, is
+        number place * lanes + lane of the elements of the group, and the group is a position along the first axis."""
         visited, place = (self._ranks or [self._variables["row"]])[0], self._variables["place"]
         analyzer, group, lane = _core.Analyzer(), ir.Var("group", "int64"), ir.Var("lane", "int64")
         for variable in (*self._variables.values(), group):
@@ -421,7 +421,7 @@ def count(
 
 
 def _of_rows(ranks: list[Array], rows: Array | None, dtype: Any) -> list[Array]:
-    """The arguments of kernels that say where rows are."""
+    """Return the arguments of kernels that locate rows."""
     table = np.zeros((1, 0), dtype) if not ranks else ranks[0].reshape(1, -1) if len(ranks) == 1 else np.stack(ranks)
     return [np.zeros(0, dtype) if rows is None else rows, table.astype(dtype, copy=False)]
 
@@ -449,28 +449,28 @@ def kernel_of(program: Any, by_rows: ByRows, *given: Any) -> Kernel:
 
 
 def row_of_order(is_ordered: bool) -> Callable[[Any, Any], Any]:
-    """The row that is number r of those from which nonzeros are taken."""
+    """Return the function (order, r) -> row number r of those from which nonzeros are taken."""
     return (lambda order, r: order[r]) if is_ordered else (lambda order, r: r)
 
 
 def visited_rows(is_ordered: bool) -> Callable[[Any, Any], Any]:
-    """How many rows are visited, by the size of their list and that of the offsets."""
+    """Return the function (size of the row list, size of the offsets) -> number of visited rows."""
     return (lambda taken, ends: taken) if is_ordered else (lambda taken, ends: ends - 1)
 
 
 def _nonzero(facts: Sequence[Any], row: Any, r: Any, ranks: Any, num_ranks: int) -> RowNonzero:
-    """A nonzero of a row, number `r` of those that are visited, all of it in int64: the index map must not overflow.
-    Without a table of ranks, the only rank is that number."""
+    """Return nonzero number `r` of those visited in a row, all of it in int64: the index map must not overflow. Without
+    a table of ranks, the only rank is that number."""
     wide = [_core.cast("int64", each) for each in facts]
     return RowNonzero(wide, lambda number: _core.cast("int64", ranks[number, row] if num_ranks else r))
 
 
 def _filling(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
-    """The program that stores where each element comes from."""
+    """Return the program that stores where each element comes from."""
     stores_column, row_of = by_rows.stores_column, row_of_order(is_ordered)
 
     def first_key(facts: Sequence[Any], row: Any, r: Any, ranks: Any) -> Any:
-        """The key of the first nonzero of a row along an axis that cuts rows."""
+        """Return the key of the first nonzero of a row along an axis that cuts rows."""
         entry = by_rows.rule.index_map(_nonzero(facts, row, r, ranks, num_ranks))[0]  # type: ignore[arg-type]
         return entry[0] if by_rows.is_cut else _core.const(0, "int64")
 
@@ -527,14 +527,14 @@ def _filling(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> i
 
 
 def _keys(by_rows: ByRows, facts: Sequence[Any], row: Any, r: Any, ranks: Any, num_ranks: int) -> list[Any]:
-    """The keys of a nonzero of a row, number `r` of those that are visited."""
+    """Return the keys of a nonzero of a row, number `r` of those that are visited."""
     entries = by_rows.rule.index_map(_nonzero(facts, row, r, ranks, num_ranks))  # type: ignore[arg-type]
     return [_core.cast("int64", entry[0] if isinstance(entry, tuple) else entry) for entry in entries]
 
 
 def _looked_at(by_rows: ByRows, keys: Sequence[Any], r: Any, end_of_first: Any, dtype: str) -> tuple[Any, Any, Any]:
-    """The parent along the varied axis, how many positions the row needs there, whether all keys are in range and the
-    positions in the type of the offsets; by the keys of its last nonzero."""
+    """Return, from the keys of the last nonzero of a row: the parent along the varied axis, the number of positions
+    that the row needs there, and whether all keys are in range and the positions fit the type of the offsets."""
     at = parent = extent = _core.const(0, "int64")
     fits = _core.const(True, "bool")
     for number, (axis, key) in enumerate(zip(by_rows.rule.axes, keys, strict=True)):
@@ -552,8 +552,9 @@ def _looked_at(by_rows: ByRows, keys: Sequence[Any], r: Any, end_of_first: Any, 
 
 
 def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
-    """The program that computes the extent below each parent of the varied axis, by the last nonzero of each row, and
-    how many positions each row has along an axis that cuts rows. It notes whether a key is out of range."""
+    """Return the program that computes the extent below each parent of the varied axis, from the last nonzero of each
+    row, and the number of positions of each row along an axis that cuts rows. It records whether a key is out of
+    range."""
     row_of, axes = row_of_order(is_ordered), by_rows.rule.axes
     is_varied = any(axis.kind == "varied" for axis in axes)
 
@@ -606,14 +607,14 @@ def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> 
 
 
 def _counting_groups(by_rows: ByRows, lanes: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
-    """The program of :func:`_counting` for rules whose groups of rows are the parents of the varied axis
+    """Return the program of :func:`_counting` for rules whose groups of rows are the parents of the varied axis
     (:attr:`ByRows.counts_groups`): vectors of rows."""
     row_of, visited_of = row_of_order(is_ordered), visited_rows(is_ordered)
     is_varied = any(axis.kind == "varied" for axis in by_rows.rule.axes)
     size = LANES if lanes == 1 else lanes
 
     def look(row: Any, r: Any, begin: Any, length: Any, longest: Any, end_of_first: Any) -> tuple[Any, Any]:
-        """The extent that row number `r` of those visited needs, and whether a key of it is out of range: 0 or 1."""
+        """Return the extent that visited row number `r` needs, and whether one of its keys is out of range: 0 or 1."""
         facts = (row, 0, length - 1, length, begin + length - 1, longest)
         _, extent, fits = _looked_at(by_rows, _keys(by_rows, facts, row, r, None, 0), r, end_of_first, dtype)
         needed = T.Select(length > 0, _core.cast(dtype, extent), _core.const(0, dtype))

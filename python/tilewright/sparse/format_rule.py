@@ -177,7 +177,7 @@ class Nonzeros:
         return ranks
 
     def _order(self, key: Callable[[Rows], Any], window: int | None) -> Array:
-        """The rows in the order of their ranks."""
+        """Return the rows in the order of their ranks."""
         order = _sorted(np.broadcast_to(key(Rows(self._rows, self._lengths)), (self._rows,)))
         return order if window is None else in_windows(order, window)
 
@@ -210,7 +210,7 @@ def in_windows(order: Array, window: int) -> Array:
 
 
 def _sorted(keys: Array) -> Array:
-    """Positions in the order of keys, stably."""
+    """Return positions sorted stably by keys."""
     if not len(keys):
         return np.zeros(0, "int32")
     if keys.dtype.kind in "biu":

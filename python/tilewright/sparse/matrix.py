@@ -205,7 +205,7 @@ def _compressed(
     facts: tuple[bool | None, bool | None],
     copy: bool,
 ) -> Matrix:
-    """The arrays behind the last offset are not used, which SciPy allows."""
+    """Return the compressed matrix without the elements behind the last offset, which SciPy allows."""
     indptr, indices, data = (_values(each, copy) for each in arrays)
     used = int(indptr[-1]) if len(indptr) else 0
     if 0 <= used <= min(len(indices), len(data)):

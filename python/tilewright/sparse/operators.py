@@ -203,7 +203,7 @@ def _check_memory(name: str, dense: Any) -> None:
 
 
 def _result(like: Any, shape: tuple[int, ...], out: Any) -> Any:
-    """The array for the result: a tensor of PyTorch where the operand is one."""
+    """Return the array for the result: a tensor of PyTorch if the operand is one."""
     if out is not None:
         _check_array("out", out)
         if out.shape != shape:
@@ -226,7 +226,7 @@ def _result(like: Any, shape: tuple[int, ...], out: Any) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _kernel(name: str, columns: int, dtype: str, index_dtype: str) -> Kernel:
-    """The kernel of an operator."""
+    """Return the kernel of an operator."""
     sizes = (columns,) if columns else ()
     program = getattr(programs, name)(*sizes, dtype, index_dtype)
     scheduled = Schedule(program)

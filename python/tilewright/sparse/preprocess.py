@@ -77,7 +77,7 @@ def remove_unused_arguments(func: ir.PrimFunc) -> ir.PrimFunc:
 
 
 def _without_declarations_of_unused(func: ir.PrimFunc) -> ir.PrimFunc:
-    """Return the function whose root block declares nothing of parameters that no statement accesses."""
+    """Return the function without buffer declarations (T.assume_*) about parameters that no statement accesses."""
     realize: Any = func.body if isinstance(func.body, ir.BlockRealize) and not func.body.block.iter_vars else None
     if realize is None:
         return func

@@ -9,10 +9,11 @@ import numpy as np
 from tilewright import ir
 from tilewright.script import tir as T
 
-#: bytes of a matrix from which on its elements are prefetched: by then, they come from memory at least in part
+#: matrices of at least this many bytes are prefetched: part of them comes from memory
 STREAMED_BYTES = 8_000_000
-#: how many columns of a slice ahead: about what is under way while memory answers
+#: prefetch distance, in columns of a slice: about the loads in flight
 COLUMNS_AHEAD = 32
+#: bytes of a cache line
 LINE = 64
 
 
@@ -117,7 +118,7 @@ def spmv_sell(
         T.assume_buffer_domain(P, [0, total + 1], order="nondecreasing")
         T.assume_buffer_domain(J, [0, n])
         T.assume_buffer_domain(R, [0, m])
-        # No analysis knows that rows in `order` are different ones.
+        # No analysis proves that the rows in `order` are distinct.
         for s in T.parallel(slices, annotations={"balanced_by": [P.data, slices + 1]}):
             with T.block("slice"):
                 vs = T.axis.spatial(slices, s)
@@ -174,7 +175,7 @@ def sddmm(columns: int, dtype: str = "float32", index_dtype: str = "int32") -> i
         for i in range(m):
             with T.block("row"):
                 vi = T.axis.spatial(m, i)
-                # Once more: that rows write apart is a fact of this block by itself.
+                # Repeated, because blocks are analyzed on their own.
                 T.assume_buffer_domain(P, [0, nnz + 1], order="nondecreasing")
                 for p, k in T.grid(P[vi + 1] - P[vi], columns):
                     with T.block("dot"):
@@ -234,7 +235,7 @@ def gather(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
 def scatter(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
     """Return ``scatter(values, positions, stored)``: ``stored[positions[i]] = values[i]``, at different positions."""
 
-    of_task = 4096
+    task_elements = 4096
 
     @T.prim_func
     def scatter(values: T.handle, positions: T.handle, stored: T.handle) -> None:
@@ -243,9 +244,9 @@ def scatter(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
         Q = T.match_buffer(positions, (count,), index_dtype)
         S = T.match_buffer(stored, (size,), dtype)
         T.assume_buffer_domain(Q, [0, size])
-        for c in T.parallel(T.ceildiv(count, of_task)):
-            for i in range(T.min(count - c * of_task, of_task)):
-                S[Q[c * of_task + i]] = V[c * of_task + i]
+        for c in T.parallel(T.ceildiv(count, task_elements)):
+            for i in range(T.min(count - c * task_elements, task_elements)):
+                S[Q[c * task_elements + i]] = V[c * task_elements + i]
 
     return scatter
 
@@ -253,7 +254,7 @@ def scatter(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
 def repeat(dtype: str = "int32") -> ir.PrimFunc:
     """Return ``repeat(values, offsets, repeated)``: values[i] from offsets[i] to before offsets[i + 1]."""
 
-    lanes, of_task = 8, 512
+    lanes, task_elements = 8, 512
 
     @T.prim_func
     def repeat(values: T.handle, offsets: T.handle, repeated: T.handle) -> None:
@@ -261,24 +262,24 @@ def repeat(dtype: str = "int32") -> ir.PrimFunc:
         V = T.match_buffer(values, (count,), dtype)
         P = T.match_buffer(offsets, (count + 1,), dtype)
         S = T.match_buffer(repeated, (size,), dtype)
-        for c in T.parallel(T.ceildiv(count, of_task)):
-            end = P[T.min((c + 1) * of_task, count)]
-            for r in range(T.min(count - c * of_task, of_task)):
-                begin = P[c * of_task + r]
-                number = P[c * of_task + r + 1] - begin
-                # Whole vectors within what a task stores: what is behind the last one is stored again. Most values are
-                # one vector, and the start of a loop takes longer than it.
+        for c in T.parallel(T.ceildiv(count, task_elements)):
+            end = P[T.min((c + 1) * task_elements, count)]
+            for r in range(T.min(count - c * task_elements, task_elements)):
+                begin = P[c * task_elements + r]
+                number = P[c * task_elements + r + 1] - begin
+                # Store whole vectors, past the end of this value but within the task's range: later values overwrite
+                # the excess. Most values need one vector, and starting a loop costs more than one.
                 if number + lanes <= end - begin:
                     for e in T.vectorized(lanes):
-                        S[begin + e] = V[c * of_task + r]
+                        S[begin + e] = V[c * task_elements + r]
                     if number > lanes:
                         for v in range(T.ceildiv(number, lanes) - 1):
                             for e in T.vectorized(lanes):
-                                S[begin + (v + 1) * lanes + e] = V[c * of_task + r]
+                                S[begin + (v + 1) * lanes + e] = V[c * task_elements + r]
                 else:
                     for v in range(T.ceildiv(number, lanes)):
                         for e in T.vectorized(lanes):
                             if v * lanes + e < number:
-                                S[begin + v * lanes + e] = V[c * of_task + r]
+                                S[begin + v * lanes + e] = V[c * task_elements + r]
 
     return repeat

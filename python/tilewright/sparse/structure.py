@@ -232,7 +232,7 @@ def _check_offsets(indptr: Array, heads: int, nnz: int, what: str) -> None:
 
 
 def _faults(name: str, values: Array, end: int, segments: Array | None = None) -> tuple[int, int]:
-    """The first positions that descend and repeat, of values that are all in range."""
+    """Return the first positions that descend and that repeat, among values that are all in range."""
     outside, descent, repeat = _core.examine_values(values, 0, end, segments)
     if outside >= 0:
         message = f"{name}[{outside}] is {values[outside]}, which is not in 0 to before {end}"

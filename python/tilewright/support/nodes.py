@@ -17,5 +17,5 @@ def nodes_of(root: Any, *kinds: type) -> list[Any]:
 
 
 def uses(root: Any, variable: _core.Var) -> bool:
-    """Whether a node contains a variable."""
+    """Return whether a node contains a variable."""
     return any(each.same_as(variable) for each in nodes_of(root, _core.Var))

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright import _core
+from tilewright.support.other_names import renamed
 from tilewright.support.user_lines import users_level
 
 if TYPE_CHECKING:
@@ -64,9 +65,12 @@ class Note(NamedTuple):
         file, _, line = self.where.rpartition(":")
         return f"{self.function}: {self.message}" + (f" ({os.path.basename(file)}:{line})" if file else "")
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self, renamed("tilewright.support.notes.Note", name))
+
     @property
-    def asked(self) -> bool:
-        """Whether the program requests the missed optimization."""
+    def is_requested(self) -> bool:
+        """Return whether the program requests the missed optimization."""
         return self.code in (
             "lower/not-vectorized",
             "lower/not-unrolled",
@@ -85,7 +89,7 @@ def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:
         if not buffer["promoted"]:
             message = f"buffer '{buffer['buffer']}' is not in registers: {buffer['reason']}"
             notes.append(Note("lower/not-in-registers", buffer["function"], message, buffer.get("where", "")))
-    return tuple(sorted(dict.fromkeys(notes), key=lambda note: not note.asked))
+    return tuple(sorted(dict.fromkeys(notes), key=lambda note: not note.is_requested))
 
 
 def note_heuristics(
@@ -124,7 +128,7 @@ def _failed_heuristic(failed: str) -> str:
 def warn(notes: tuple[Note, ...]) -> None:
     """Warn of every missed optimization that the program requests."""
     for note in notes:
-        if note.asked:
+        if note.is_requested:
             warnings.warn(str(note), PerformanceWarning, users_level())
 
 
@@ -132,9 +136,7 @@ def warn_of_threads(threads: int) -> None:
     """Warn if there are fewer cores than threads."""
     cores = _core.Target("native").num_cores
     if threads > cores:
-        text = (
-            f"{threads} threads on {cores} core{'s' if cores > 1 else ''} take turns: times say little about the kernel"
-        )
+        text = f"{threads} threads share {cores} core{'s' if cores > 1 else ''}: times say little about the kernel"
         warnings.warn(text, PerformanceWarning, users_level())
 
 

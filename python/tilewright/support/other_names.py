@@ -62,7 +62,16 @@ MOVED = {
 
 #: module or class -> earlier name in it -> its name
 RENAMED = {
-    "tilewright.timing": {"InTurn": "InterleavedTimes", "time_in_turn": "time_interleaved"},
+    "tilewright.database.upkeep": {"change": "merge_and_prune"},
+    "tilewright.support.notes.Note": {"asked": "is_requested"},
+    "tilewright.timing": {
+        "InTurn": "InterleavedTimes",
+        "company": "contention_label",
+        "shared": "contention_remark",
+        "time_in_turn": "time_interleaved",
+    },
+    "tilewright.timing.KernelCalls": {"spend": "seconds_of"},
+    "tilewright.search.formats.FormatChoice": {"why": "failure"},
     "tilewright.search.modules.ModuleResult": {"left_out": "untuned"},
 }
 

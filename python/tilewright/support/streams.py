@@ -6,8 +6,8 @@ from typing import Any
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether a stream is a terminal; False for None (no stream), for a closed one, and for objects that can only
-    write."""
+    """Return whether a stream is a terminal; False for None (no stream), for a closed one, and for objects that can
+    only write."""
     try:
         return bool(stream.isatty())
     except (AttributeError, ValueError):

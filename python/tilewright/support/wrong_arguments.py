@@ -138,9 +138,9 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except (TypeError, AttributeError, KeyError, ValueError, OverflowError) as error:
-            if not _begins(function, args, kwargs):
+            if not _binds(function, args, kwargs):
                 raise unexpected_arguments_error(function, error, kwargs) from None
-            if isinstance(error, Error) or _takes(function, args, kwargs):
+            if isinstance(error, Error) or _has_matching_types(function, args, kwargs):
                 raise
             own = list(args[1:] if "self" in inspect.signature(function).parameters else args)
             called, hint = _called(function), f"it takes {_signature(function)}"
@@ -157,7 +157,7 @@ def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            if _begins(function, args, kwargs):
+            if _binds(function, args, kwargs):
                 raise
             raise unexpected_arguments_error(function, error, kwargs) from None
 
@@ -198,8 +198,8 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     return shown.replace(parameters=own, return_annotation=shown.empty)
 
 
-def _begins(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
-    """Whether each parameter has a value and each value a parameter, as Python requires."""
+def _binds(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+    """Return whether each parameter has a value and each value a parameter, as Python requires."""
     try:
         inspect.signature(function).bind(*args, **keywords)
     except TypeError:
@@ -207,8 +207,8 @@ def _begins(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping
     return True
 
 
-def _takes(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
-    """Whether all arguments have the types of the signature."""
+def _has_matching_types(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+    """Return whether all arguments have the types of the signature."""
     signature = inspect.signature(function)
     given = signature.bind(*args, **keywords).arguments
     for name, value in given.items():
@@ -233,7 +233,7 @@ def _type_of(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value has the type of an annotation; undecidable cases count as true.
+    """Return whether a value has the type of an annotation; undecidable cases count as true.
 
     NumPy's numbers are numbers. The items of collections, but not of iterators, are checked.
     """

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: annotations of T.assume_buffer_domain and T.assume_disjoint
 DOMAINS, DISJOINT = "buffer_domains", "disjoint_buffers"
-#: orders of lists without repeated values
-NONE_TWICE = ("increasing", "distinct")
+#: orders whose values are distinct
+UNIQUE_ORDERS = ("increasing", "distinct")
 #: annotation of the root block with conditions on the sizes of calls (src/analysis/validator.h)
 SIZES = "required_sizes"
 
@@ -52,15 +52,17 @@ class Declaration:
     longest: int | None = None
 
 
-def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declaration]:
+def declarations(func: _core.PrimFunc, shapes: Mapping[int, Sequence[int]]) -> list[Declaration]:
     """Return the declarations that a function makes about its parameters outside of blocks with axes.
 
     Args:
-        func: a PrimFunc.
+        func: the function.
         shapes: shapes of the buffer parameters, by position; they determine the symbolic sizes of the program.
     """
     if func.axes:
-        (func,) = _core.lower_sparse_iterations(_core.as_module(func)).functions.values()
+        lowered: Any
+        (lowered,) = _core.lower_sparse_iterations(_core.as_module(func)).functions.values()
+        func = lowered
     domains = _root_annotation(func, DOMAINS)
     if not domains:
         return []
@@ -89,18 +91,18 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
     return result
 
 
-def _positions(func: Any) -> dict[Any, int]:
+def _positions(func: _core.PrimFunc) -> dict[Any, int]:
     return {func.buffer_map[p].data: i for i, p in enumerate(func.params) if p in func.buffer_map}
 
 
-def disjoint_groups(func: Any) -> list[list[int]]:
+def disjoint_groups(func: _core.PrimFunc) -> list[list[int]]:
     """Return groups of positions of parameters that the function declares to be disjoint: without common values."""
     positions = _positions(func)
     groups = _merged([[region.buffer.data for region in group] for group in _root_annotation(func, DISJOINT)])
     return [[positions[data] for data in group if data in positions] for group in groups]
 
 
-def required_sizes(func: Any) -> dict[Any, tuple[int, bool]]:
+def required_sizes(func: _core.PrimFunc) -> dict[Any, tuple[int, bool]]:
     """Return the sizes that calls must have according to the root block ("required_sizes"): {variable: (value,
     is_exact)}. If not `is_exact`, the value is a minimum."""
     return {
@@ -123,7 +125,7 @@ def _merged(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
     return merged
 
 
-def different_values(func: Any) -> list[tuple[list[Any], Any, Any]]:
+def distinct_value_constraints(func: _core.PrimFunc) -> list[tuple[list[Any], Any, Any]]:
     """Return (lengths, low, end) for each set of lists whose values must be distinct, within a list and between lists:
     the lengths of the lists, and the domain [low, end) of their values."""
     domains = {region.buffer.data: (region.buffer, *rest) for region, *rest in _root_annotation(func, DOMAINS)}
@@ -132,20 +134,22 @@ def different_values(func: Any) -> list[tuple[list[Any], Any, Any]]:
     groups += [
         [data]
         for data, (_, _, _, order, *segments) in domains.items()
-        if _text(order) in NONE_TWICE and not segments and data not in in_groups
+        if _text(order) in UNIQUE_ORDERS and not segments and data not in in_groups
     ]
     return [([domains[data][0].shape[0] for data in group], *domains[group[0]][1:3]) for group in groups]
 
 
-def _root_annotation(func: Any, key: str) -> Sequence[Any]:
+def _root_annotation(func: _core.PrimFunc, key: str) -> Sequence[Any]:
     """Return an annotation of a function's root block; empty if there is none, or the block has axes."""
     root = getattr(func.body, "block", None)
     return root.annotations.get(key, ()) if root is not None and not root.iter_vars else ()
 
 
-def with_fewer_declarations(func: Any) -> Any:
+def as_declared_by_earlier_versions(func: _core.Func) -> _core.Func:
     """Return a lowered function with the declarations of earlier versions: one domain for each buffer, and no order
     within segments of one length."""
+    if not isinstance(func, _core.PrimFunc):
+        return func
     fewer: dict[Any, list[Any]] = {}
     for region, low, end, *order in _root_annotation(func, DOMAINS):
         if len(order) > 1 and not isinstance(order[1], _core.BufferRegion):
@@ -153,9 +157,9 @@ def with_fewer_declarations(func: Any) -> Any:
         fewer.setdefault(region.buffer, [region, low, end, *order])
     if not fewer:
         return func
-    root = func.body.block
-    root = with_fields(root, annotations={**root.annotations, DOMAINS: [*fewer.values()]})
-    return func.with_body(with_fields(func.body, block=root))
+    body: Any = func.body
+    root = with_fields(body.block, annotations={**body.block.annotations, DOMAINS: [*fewer.values()]})
+    return func.with_body(with_fields(body, block=root))
 
 
 def _text(order: Any) -> str:
@@ -168,14 +172,17 @@ def _number(limit: Any, analyzer: _core.Analyzer) -> int | None:
 
 
 def declared_arrays(
-    func: Any, shapes: Mapping[int, Sequence[int]], given: Mapping[int, Array], generator: np.random.Generator
+    func: _core.PrimFunc,
+    shapes: Mapping[int, Sequence[int]],
+    given: Mapping[int, Array],
+    generator: np.random.Generator,
 ) -> dict[int, Array]:
     """Return random arrays by position for the parameters with declared values.
 
     Offsets (values in nondecreasing order) begin with the lowest value of their domain and end with the highest.
 
     Args:
-        func: a PrimFunc.
+        func: the function.
         shapes: shapes of the buffer parameters, by position.
         given: arrays of the caller, by position; these are not replaced.
         generator: generator of random numbers.
@@ -196,38 +203,53 @@ def declared_arrays(
         if first.position in arrays:
             continue
         same = [d for d in declared if d.position == first.position]
-        ordered = [d for d in same if d.order] or same
-        each = replace(ordered[0], low=max(d.low for d in same), end=min(d.end for d in same))
+        shape = tuple(shapes[first.position])
+        each, starts = _merged_declaration(same, shape, arrays)
         buffer = func.buffer_map[func.params[each.position]]
-        shape = tuple(shapes[each.position])
         if each.end <= each.low and 0 not in shape:
             raise ArgumentError.of(
                 "tune/domain", f"no value of '{buffer.name}' is in the domain [{each.low}, {each.end})"
             )
-        if all(d.segments is not None or d.width for d in ordered):
-            strict = any(d.order == "increasing" for d in ordered)
-            starts = reduce(np.intersect1d, [_starts(d, shape[0], arrays) for d in ordered])
-            each = replace(each, order="increasing" if strict else "nondecreasing")
+        if starts is not None:
             values = _in_segments(each, buffer.name, shape[0], starts, generator)
         elif each.order:
             values = _ordered(each, buffer.name, shape[0], longest.get(each.position), generator)
-            is_offsets = each.order == "offsets" or (func.axes and each.order == "nondecreasing")
-            if is_offsets and len(values) and values[-1] != each.end - 1:
-                raise ArgumentError.of(
-                    "tune/domain",
-                    f"no '{buffer.name}' of {shape[0]} offsets ends with {each.end - 1}",
-                    "an axis has at most as many positions as coordinates below each position of its parent",
-                )
+            if each.order == "offsets" or (func.axes and each.order == "nondecreasing"):
+                _check_last_offset(each, buffer.name, values)
         else:
             values = generator.integers(each.low, max(each.end, each.low + 1), shape)
         arrays[each.position] = np.asarray(values).astype(numpy_dtype(buffer.dtype))
     return {position: array for position, array in arrays.items() if position not in given}
 
 
+def _merged_declaration(
+    same: Sequence[Declaration], shape: Sequence[int], arrays: Mapping[int, Array]
+) -> tuple[Declaration, Array | None]:
+    """Return the conjunction of the declarations of one buffer. If all orders hold within segments, return the offsets
+    of the segments, too."""
+    ordered = [d for d in same if d.order] or same
+    each = replace(ordered[0], low=max(d.low for d in same), end=min(d.end for d in same))
+    if not all(d.segments is not None or d.width for d in ordered):
+        return each, None
+    strict = any(d.order == "increasing" for d in ordered)
+    starts = reduce(np.intersect1d, [_starts(d, shape[0], arrays) for d in ordered])
+    return replace(each, order="increasing" if strict else "nondecreasing"), starts
+
+
+def _check_last_offset(each: Declaration, name: str, values: Array) -> None:
+    """Raise an error unless the offsets end with the highest value of their domain."""
+    if len(values) and values[-1] != each.end - 1:
+        raise ArgumentError.of(
+            "tune/domain",
+            f"no '{name}' of {len(values)} offsets ends with {each.end - 1}",
+            "an axis has at most as many positions as coordinates below each position of its parent",
+        )
+
+
 def _fill_disjoint(
     group: Sequence[int],
     declared: Sequence[Declaration],
-    func: Any,
+    func: _core.PrimFunc,
     shapes: Mapping[int, Sequence[int]],
     arrays: dict[int, Array],
     generator: np.random.Generator,
@@ -241,7 +263,9 @@ def _fill_disjoint(
     pool = generator.permutation(np.setdiff1d(np.arange(low, end), np.concatenate([*used, []])))
     counts = [int(shapes[each.position][0]) for each in members]
     # An array that may repeat values needs at least one value; the values that remain are divided among such arrays.
-    needs = [count if each.order in NONE_TWICE else min(count, 1) for each, count in zip(members, counts, strict=True)]
+    needs = [
+        count if each.order in UNIQUE_ORDERS else min(count, 1) for each, count in zip(members, counts, strict=True)
+    ]
     spare = len(pool) - sum(needs)
     for each, count, need in zip(members, counts, needs, strict=True):
         allowed = (pool >= each.low) & (pool < each.end)
@@ -260,7 +284,9 @@ def _fill_disjoint(
 
 
 def _ordered(each: Declaration, name: str, count: int, longest: int | None, generator: np.random.Generator) -> Array:
-    if each.order in NONE_TWICE:
+    """Return `count` values in the declared order. Offsets are a random composition of the range, with segments capped
+    at `longest`."""
+    if each.order in UNIQUE_ORDERS:
         values = _distinct(each, name, count, generator)
         return values if each.order == "increasing" else generator.permutation(values)
     if count < 2:
@@ -278,6 +304,7 @@ def _ordered(each: Declaration, name: str, count: int, longest: int | None, gene
 
 
 def _distinct(each: Declaration, name: str, count: int, generator: np.random.Generator) -> Array:
+    """Return `count` distinct values of the domain, sorted."""
     if count > each.end - each.low:
         raise ArgumentError.of(
             "tune/domain", f"'{name}' has {count} {each.order} values, more than are in [{each.low}, {each.end})"
@@ -295,6 +322,7 @@ def _starts(each: Declaration, count: int, arrays: Mapping[int, Array]) -> Array
 
 
 def _in_segments(each: Declaration, name: str, count: int, offsets: Array, generator: np.random.Generator) -> Array:
+    """Return values that are sorted, or sorted and distinct, within each segment."""
     values = generator.integers(each.low, max(each.end, each.low + 1), count)
     for begin, end in pairwise(offsets):
         if each.order == "increasing":

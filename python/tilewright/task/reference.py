@@ -24,7 +24,7 @@ CANNOT_RUN = ("interpret/unsupported", "interpret/undefined", "interpret/no-func
 
 
 def is_proof(error: Error) -> bool:
-    """Whether an error proves that the program has undefined behavior; unsupported programs and timeouts prove
+    """Return whether an error proves that the program has undefined behavior; unsupported programs and timeouts prove
     nothing."""
     return isinstance(error, ScriptError) and error.code not in CANNOT_RUN
 

@@ -14,7 +14,7 @@ from tilewright.errors import ArgumentError
 from tilewright.support import limits
 from tilewright.support.wrong_arguments import no_program
 from tilewright.task.arguments import given_array
-from tilewright.task.declared_values import with_fewer_declarations
+from tilewright.task.declared_values import as_declared_by_earlier_versions
 from tilewright.task.mean_extents import mean_extents
 from tilewright.task.parameter_names import by_label, extents_of, labels_of, scalars_of
 from tilewright.task.precision import SIGNIFICANDS, operation_dtype
@@ -175,7 +175,7 @@ def program_keys(program: ir.PrimFunc | ir.Module) -> list[str]:
     module = module_of(program)
     modules = [module]
     if sparse_module_of(program) is not None:
-        modules.append(ir.Module({name: with_fewer_declarations(f) for name, f in module.functions.items()}))
+        modules.append(ir.Module({name: as_declared_by_earlier_versions(f) for name, f in module.functions.items()}))
     forms = []
     for each in modules:
         forms.append(one_program(each))

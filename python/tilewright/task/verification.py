@@ -16,7 +16,7 @@ from tilewright.support.nodes import nodes_of
 from tilewright.support.numpy_dtype import numpy_dtype
 from tilewright.task.arguments import make_arrays, wrong_values
 from tilewright.task.conversions import Conversion, conversions_of, prefix
-from tilewright.task.declared_values import different_values, required_sizes
+from tilewright.task.declared_values import distinct_value_constraints, required_sizes
 from tilewright.task.parameter_names import extents_of, labels_of, scalars_of
 from tilewright.task.reference import (
     CANNOT_RUN,
@@ -107,7 +107,7 @@ class _Instance:
 
     @property
     def is_known(self) -> bool:
-        """Whether at least some results could be computed in time."""
+        """Return whether at least some results could be computed in time."""
         return self.points is None or any(self.points.values())
 
     def at_points(self) -> _Instance:
@@ -290,7 +290,7 @@ def _fit_structure(program: ir.PrimFunc, sizes: dict[ir.Var, int], values: dict[
         known = analyzer.simplify(size)
         return int(known.value) if isinstance(known, ir.IntImm) else None
 
-    for lists, low, end in different_values(program):
+    for lists, low, end in distinct_value_constraints(program):
         least, limit = number(low), number(end)
         room = None if least is None or limit is None else max(limit - least, 0)
         for at, count in enumerate(lists):
@@ -513,7 +513,7 @@ def _compare_all(instance: _Instance, scheduled: _Scheduled, before: Results, se
 
 
 def _is_wrong(parameter: Parameter, want: NDArray[Any], got: NDArray[Any], element: int, task: Task) -> bool:
-    """Whether an element differs by more than is allowed among these results."""
+    """Return whether an element differs by more than is allowed among these results."""
     one = want.copy()
     one[element] = got[element]
     return bool(difference(task, parameter, want, one))

@@ -9,5 +9,5 @@ __all__ = ["TensorIntrin", "amx", "arm_cpu", "cuda", "hexagon", "rocm", "x86"]
 
 
 def make_if_known(name: str) -> None:
-    """Registers an intrinsic of which there are as many as sizes; the core asks for a name that it does not know."""
+    """Register an intrinsic of variable size by its name. The core calls this for names that it does not know."""
     amx.make_if_named(name)

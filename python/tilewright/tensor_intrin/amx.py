@@ -64,12 +64,12 @@ class TileProduct:
 
     @property
     def name(self) -> str:
-        """The name that it is registered by, and found by in any process."""
+        """Return the name in the table of intrinsics, from which any process can create the intrinsic."""
         return _PREFIX + json.dumps(asdict(self), separators=(",", ":"))
 
     @property
     def group(self) -> int:
-        """Elements of A that one sum takes at once: what fills 32 bits."""
+        """Return the number of elements of A that one sum takes at once: those of 32 bits."""
         return 4 // _BYTES[self.types[0]]
 
     def register(self) -> str:
@@ -88,7 +88,7 @@ class TileProduct:
         return self.name
 
     def _fits(self) -> bool:
-        """Whether tiles divide the axes, and the description and the implementation touch the same elements."""
+        """Return whether tiles divide the axes, and the description and the implementation touch the same elements."""
         columns, last = len(self.rows), len(self.rows) + len(self.sums)
         own = [columns, self.along, self.pair]
         high = 1 if self.pair is None else 2
@@ -120,7 +120,7 @@ class TileProduct:
         return a, b, [1 if axis is None else extents[axis] for axis in self.c]
 
     def _regions(self) -> list[str]:
-        """The lines that declare what is read and written."""
+        """Return the lines that declare what is read and written."""
         a, b, c = (", ".join(f"0:{extent}" for extent in shape) for shape in self._shapes())
         return [f"        T.reads(A[{a}], B[{b}])", f"        T.writes(C[{c}])"]
 
@@ -216,7 +216,7 @@ class TileProduct:
             lines.extend("    " * depth + line for line in more)
 
         def added(index: Index, x: int) -> str:
-            """An index of A at the first element of a tile."""
+            """Return an index of A at the first element of a tile."""
             terms = (value(axis, x) if step == 1 else f"({value(axis, x)}) * {step}" for axis, step in index)
             return " + ".join(terms) or "0"
 
@@ -260,7 +260,7 @@ class TileProduct:
         return "\n".join(lines)
 
     def _strided(self, name: str, shape: Sequence[int], last: list[str]) -> list[str]:
-        """A buffer whose last strides are known."""
+        """Return the lines that declare a buffer whose last strides are known."""
         known = dict(zip(range(len(shape) - len(last), len(shape)), last, strict=True))
         own = [f"{name}{n}" for n in range(len(shape)) if n not in known]
         lines = [f"    {stride} = T.int32()" for stride in own]
@@ -273,7 +273,7 @@ class TileProduct:
         return lines
 
     def _row_steps(self) -> list[int]:
-        """How far each axis of rows advances from tile to tile."""
+        """Return how far each row axis advances from tile to tile."""
         steps = [1] * len(self.rows)
         steps[self.along] = self.height
         if self.pair is not None:
@@ -284,7 +284,7 @@ class TileProduct:
         return [extent // step for extent, step in zip(self.rows, self._row_steps(), strict=True)]
 
     def _row(self, axis: int, x: int) -> str:
-        """The first value of an axis of rows in tile number x of a pair."""
+        """Return the first value of a row axis in tile number x of a pair."""
         place = f"t{axis} * 2 + {x}" if axis == self.pair else f"t{axis}"
         return f"({place}) * {self.height}" if axis == self.along else place
 
@@ -294,8 +294,8 @@ class TileProduct:
         return [*rows, f"({columns} * {self.wide} + {y}) * {LANES}"]
 
     def _configuration(self, high: int, wide: int, lefts: Sequence[int], rights: set[int]) -> str:
-        """64 bytes: the palette, then bytes in a row and rows of each tile (Intel's manual of instruction set
-        extensions, LDTILECFG)."""
+        """Return the 64 bytes of a tile configuration: the palette, then bytes per row and rows of each tile (Intel's
+        manual of instruction set extensions, LDTILECFG)."""
         widths, heights = [0] * 8, [0] * 8
         for tile in range(high * wide):
             widths[tile], heights[tile] = 4 * LANES, self.height
@@ -313,7 +313,7 @@ class TileProduct:
 
 
 def make_if_named(name: str) -> None:
-    """Registers the product that a name says, if it is the name of one."""
+    """Register the product that a name encodes, if it is the name of one."""
     if not name.startswith(_PREFIX):
         return
     try:

@@ -36,7 +36,7 @@ def _by_dot(name: str, element: str, result: str) -> Any:
 
 
 def _by_upcast(a: Any, b: Any, sums: Any) -> Any:
-    """Two rows per instruction: products of 16 bits, neighbors added twice."""
+    """Return sums plus 16-bit products, two rows of B per instruction; neighbors are added twice."""
 
     def two_rows(first: int) -> Any:
         rows = T.reinterpret("int8x8", words(b, first, 2))

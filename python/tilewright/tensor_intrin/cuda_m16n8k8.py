@@ -24,19 +24,19 @@ _PTX = {"float16": "fp16", "float32": "fp32"}
 
 
 def get_index_A(elem_offset: Any, stride: Any) -> Any:
-    """The first register of a fragment of A: tiles of 32x8 elements have eight each, row by row."""
+    """Return the first register of a fragment of A: tiles of 32x8 elements have eight each, row by row."""
     row, column = elem_offset // stride, elem_offset % stride
     return (row // _LOADED * (stride // _K) + column // _K) * 8 + row % _LOADED // _M * 4
 
 
 def get_index_B(elem_offset: Any, stride: Any) -> Any:
-    """The first register of a fragment of B: tiles of 8x32 elements have eight each, row by row."""
+    """Return the first register of a fragment of B: tiles of 8x32 elements have eight each, row by row."""
     row, column = elem_offset // stride, elem_offset % stride
     return (row // _K * (stride // _LOADED) + column // _LOADED) * 8 + column % _LOADED // _N * 2
 
 
 def get_index_C(elem_offset: Any, stride: Any) -> Any:
-    """The first register of half a fragment of C: tiles of 16x8 elements have four each, row by row."""
+    """Return the first register of half a fragment of C: tiles of 16x8 elements have four each, row by row."""
     row, column = elem_offset // stride, elem_offset % stride
     return (row // _M * (stride // _N) + column // _N) * 4 + row % _M // 8 * 2
 
@@ -53,7 +53,7 @@ def _fragment(operand: str, dtype: str) -> Any:
 
 
 def _mma_init(dtype: str) -> tuple[Any, Any]:
-    """A fragment of zeros."""
+    """Return desc and impl that set a fragment to zero."""
     zero = getattr(T, dtype)(0)
 
     @T.macro
@@ -68,7 +68,7 @@ def _mma_init(dtype: str) -> tuple[Any, Any]:
 
 
 def _mma_load(operand: str) -> tuple[Any, Any]:
-    """Four matrices of 8x8 elements of an operand from shared memory; of B, each transposed."""
+    """Return desc and impl that load four 8x8 matrices of an operand from shared memory; for B, each is transposed."""
     is_b = operand == "B"
     shape = (_K, _LOADED) if is_b else (_LOADED, _K)
     register = get_index_B if is_b else get_index_A
@@ -82,7 +82,7 @@ def _mma_load(operand: str) -> tuple[Any, Any]:
 
 
 def _mma_sync(out_dtype: str) -> tuple[Any, Any]:
-    """A fragment plus the product of two."""
+    """Return desc and impl that add the product of two fragments to a fragment."""
 
     @T.macro
     def by_mma(A: Any, B: Any, C: Any) -> None:
@@ -111,7 +111,7 @@ def _mma_sync(out_dtype: str) -> tuple[Any, Any]:
 
 
 def _mma_store(dtype: str) -> tuple[Any, Any]:
-    """A fragment into memory, by each thread what it has."""
+    """Return desc and impl that store a fragment to memory; each thread stores its own elements."""
     shape = (_M, _N)
 
     @T.macro
@@ -126,7 +126,7 @@ def _mma_store(dtype: str) -> tuple[Any, Any]:
 
 
 def _register() -> None:
-    """All of them, under TVM's names."""
+    """Register all of them, under TVM's names."""
     for operand in "AB":
         register_at_import(f"mma_load_m16n8k8_f16_{operand}_shared_dyn", *_mma_load(operand))
     for dtype, short in _SHORT.items():
@@ -139,7 +139,7 @@ _register()
 
 
 def get_m16n8k8_intrin_group(out_dtype: str) -> dict[str, str]:
-    """The names of the intrinsics of one product of float16: init, load_a, load_b, compute and store.
+    """Return the names of the intrinsics of one product of float16: init, load_a, load_b, compute and store.
 
     An ArgumentError names the one that there is none of.
     """

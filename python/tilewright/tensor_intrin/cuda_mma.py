@@ -1,8 +1,9 @@
 """Products of tiles by the warps of Nvidia's GPUs, register by register (ldmatrix, mma).
 
-A warp holds a tile as buffers of scope "warp": element (thread, register). The layout functions say which element of
-the tile that is. As in TVM, descriptions of operands that are transposed on their way, and of B, have the layout of A:
-the registers of such an operand are only right for the product of the same group.
+A warp holds a tile as buffers of scope "warp": element (thread, register). The layout functions map between that and
+the element of the tile. As in TVM, the description of a transposing load, and of every load of B, uses the layout of A.
+It does not define which register holds which element: such a load is correct only together with the ``mma`` of the
+same :func:`get_mma_intrin_group`.
 """
 
 from __future__ import annotations
@@ -34,31 +35,34 @@ __all__ = [
 _THREADS = 32
 _ALIGNED = {"align": 64, "offset_factor": 16}
 _FLOAT8 = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+#: abbreviation of a dtype in TVM's intrinsic names
 _SHORT = {"float16": "f16", "float32": "f32", "int8": "i8", "int32": "i32", "bfloat16": "bf16"} | {
     v: k for k, v in _FLOAT8.items()
 }
+#: spelling of a dtype in T.ptx_mma
 _PTX = {"float16": "fp16", "float32": "fp32", "int8": "int8", "int32": "int32", "bfloat16": "bf16"} | {
     v: k for k, v in _FLOAT8.items()
 }
 
 
 def shared_16x16_to_ldmatrix_32x8_layout(i: Any, j: Any) -> tuple[Any, Any]:
-    """Where ldmatrix puts an element of 16 bits."""
+    """Return (thread, register) of element (i, j) of a 16x16 tile of 16-bit elements, as ldmatrix distributes it."""
     return 4 * (i % 8) + j % 8 // 2, 4 * (j // 8) + i // 8 * 2 + j % 2
 
 
 def shared_16x32_to_ldmatrix_32x16_layout(i: Any, j: Any) -> tuple[Any, Any]:
-    """Where ldmatrix puts an element of 8 bits, rows of 32."""
+    """Return (thread, register) of element (i, j) of a 16x32 tile of 8-bit elements, as ldmatrix distributes it."""
     return 4 * (i % 8) + j % 16 // 4, 8 * (j // 16) + i // 8 * 4 + j % 4
 
 
 def shared_32x16_to_ldmatrix_32x16_layout(i: Any, j: Any) -> tuple[Any, Any]:
-    """Where an element of 8 bits belongs, columns of 32."""
+    """Return (thread, register) of element (i, j) of a 32x16 tile of 8-bit elements: the B operand of mma.m16n8k32."""
     return i % 16 // 4 + 4 * (j % 8), 8 * (j // 8) + i // 16 * 4 + i % 4
 
 
 def ldmatrix_32x8_to_shared_16x16_layout(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
-    """Inverse of shared_16x16_to_ldmatrix_32x8_layout: element (thread, register) -> (row, column)."""
+    """Return (row, column) of the element in a register of a thread: the inverse of
+    shared_16x16_to_ldmatrix_32x8_layout."""
     return 8 * (local_id % 4 // 2) + thread_id // 4, 8 * (local_id // 4) + thread_id % 4 * 2 + local_id % 2
 
 
@@ -68,17 +72,18 @@ def ldmatrix_trans_32x8_to_shared_16x16_layout(thread_id: Any, local_id: Any) ->
 
 
 def ldmatrix_32x16_to_shared_32x16_layout_b(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
-    """Inverse of shared_32x16_to_ldmatrix_32x16_layout: element (thread, register) -> (row, column)."""
+    """Return (row, column) of the element in a register of a thread: the inverse of
+    shared_32x16_to_ldmatrix_32x16_layout."""
     return 16 * (local_id % 8 // 4) + thread_id % 4 * 4 + local_id % 4, 8 * (local_id // 8) + thread_id // 4
 
 
 def mma_store_32x8_to_shared_16x16_layout(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
-    """Which element of a tile of results a register holds."""
+    """Return (row, column) of the result element in register `local_id` of thread `thread_id`."""
     return ldmatrix_32x8_to_shared_16x16_layout(thread_id, local_id)
 
 
 def _layout_of(k_dim: int, operand: str, transposed: bool) -> tuple[tuple[int, int], Layout]:
-    """The shape of an operand in shared memory, and its place in a warp."""
+    """Return the shape of an operand in shared memory, and its layout in the registers of a warp."""
     if k_dim == 16:
         return (16, 16), shared_16x16_to_ldmatrix_32x8_layout
     if operand == "B" and not transposed:
@@ -87,7 +92,7 @@ def _layout_of(k_dim: int, operand: str, transposed: bool) -> tuple[tuple[int, i
 
 
 def _offset_of(k_dim: int, operand: str, transposed: bool) -> Callable[[Any, Any], Any]:
-    """Where each thread begins to read shared memory."""
+    """Return the function (thread, row stride) -> offset in shared memory that the thread passes to ldmatrix."""
     half = 8 if k_dim == 16 else 16
     if k_dim == 32 and operand == "B" and not transposed:
         return lambda tx, stride: stride  # loaded element by element: there is no transposing load of bytes
@@ -99,11 +104,11 @@ def _offset_of(k_dim: int, operand: str, transposed: bool) -> Callable[[Any, Any
 def get_ldmatrix_intrin(
     k_dim: int, dtype: str, matrix_name: str, transposed: bool, shared_scope: str = "shared"
 ) -> tuple[Any, Any]:
-    """A tile from shared memory into the registers of a warp."""
+    """Return desc and impl that load an operand tile from shared memory into the registers of a warp."""
     shape, layout = _layout_of(k_dim, matrix_name, transposed)
     offset_of = _offset_of(k_dim, matrix_name, transposed)
     registers = shape[0] * shape[1] // _THREADS
-    # Of bytes, B by columns: there is no such load, and each thread collects its elements.
+    # ldmatrix.trans moves only 16-bit elements: for bytes, each thread loads its elements of B one by one.
     trans = transposed == (matrix_name == "A")
     if k_dim == 32:
         trans = matrix_name == "B" and not transposed
@@ -118,7 +123,7 @@ def get_ldmatrix_intrin(
 def get_mma_intrin(
     k_dim: int, a_dtype: str, b_dtype: str, out_dtype: str, a_transposed: bool, b_transposed: bool
 ) -> tuple[Any, Any]:
-    """Tiles in registers: C plus the product of A and B."""
+    """Return desc and impl of C += A B, with all tiles in registers."""
     shape_a, layout_a = _layout_of(k_dim, "A", a_transposed)
     shape_b, layout_b = _layout_of(k_dim, "B", b_transposed)
     local_a, local_b, local_c = shape_a[0] * shape_a[1] // 32, shape_b[0] * shape_b[1] // 32, 8
@@ -159,7 +164,7 @@ def get_mma_intrin(
 
 
 def get_mma_fill_intrin(dtype: str, local_size: int) -> tuple[Any, Any]:
-    """Registers of zeros."""
+    """Return desc and impl that set the accumulator registers to zero."""
 
     @T.macro
     def fill(C: Any) -> None:
@@ -174,7 +179,7 @@ def get_mma_fill_intrin(dtype: str, local_size: int) -> tuple[Any, Any]:
 def get_mma_store_intrin(
     dtype: str, local_size: int, scope: str = "global", use_mma_store_intrinic: bool = True
 ) -> tuple[Any, Any]:
-    """Registers into memory, by mma_store or each thread its own, one by one."""
+    """Return desc and impl that store the accumulator registers: by mma_store, or each thread element by element."""
     back = mma_store_32x8_to_shared_16x16_layout
 
     @T.macro
@@ -212,7 +217,7 @@ _add = partial(add_named, globals())
 
 
 def _register() -> None:
-    """Every kind of tile, under TVM's names."""
+    """Register all tile shapes and dtypes under TVM's names."""
     for operand in "AB":
         for trans in (False, True):
             for scope, dyn in (("shared", ""), ("shared.dyn", "_dyn")):
@@ -264,9 +269,10 @@ def get_mma_intrin_group(
     not_use_mma_store_intrinic: bool = True,
     store_to_smem_dtype: str = "",
 ) -> dict[str, str]:
-    """The names of the intrinsics of one product: init, load_a, load_b, compute and store.
+    """Return the names of the intrinsics of one product: init, load_a, load_b, compute and store.
 
-    An ArgumentError names the one that there is none of.
+    Raises:
+        tilewright.ArgumentError: one of them is not registered.
     """
     stored = _SHORT[store_to_smem_dtype or out_dtype]
     dyn = "_dyn" if load_scope == "shared.dyn" else ""

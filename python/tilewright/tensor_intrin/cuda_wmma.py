@@ -17,7 +17,7 @@ _SHORT = {"float16": "f16", "float32": "f32", "int8": "s8", "int32": "s32", "int
 
 
 def get_wmma_fragment_index(buffer: Any, stride: Any, m_dim: int, n_dim: int) -> Any:
-    """Which of the fragments of a buffer a tile is, by where it begins."""
+    """Return the index of a tile among the fragments of a buffer, from the offset of its first element."""
     row, column = buffer.elem_offset // stride // m_dim, buffer.elem_offset % stride // n_dim
     return row * (stride // n_dim) + column
 
@@ -29,7 +29,7 @@ def _fragment_shape(sizes: tuple[int, int, int], operand: str, col_major: bool) 
 
 
 def _programs(description: Any, implementation: Any, *tiles: tuple[tuple[int, int], str, str]) -> tuple[Any, Any]:
-    """The description and the implementation over fragments and tiles of memory: shape, data type and scope of each."""
+    """Return desc and impl over fragments and tiles of memory: shape, data type and scope of each."""
     made = [tile(*each, align=64, offset_factor=16) for each in tiles]
     program: Any = {1: on_one, 2: on_two, 3: on_three}[len(tiles)]
     return program("desc", description, *made), program("impl", implementation, *map(strided, made))
@@ -42,7 +42,7 @@ def _fragment_of(buffer: Any) -> Any:
 def get_wmma_load_intrin(
     m_dim: int, n_dim: int, k_dim: int, dtype: str, shared_scope: str, is_b: bool, is_col_major: bool
 ) -> tuple[Any, Any]:
-    """A tile from shared memory into a fragment."""
+    """Return desc and impl that load a tile from shared memory into a fragment."""
     scope = "wmma.matrix_b" if is_b else "wmma.matrix_a"
     shape = _fragment_shape((m_dim, n_dim, k_dim), "b" if is_b else "a", is_col_major)
     layout = "col_major" if is_col_major else "row_major"
@@ -59,7 +59,7 @@ def get_wmma_load_intrin(
 
 
 def get_wmma_fill_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str) -> tuple[Any, Any]:
-    """A fragment of zeros."""
+    """Return desc and impl that set a fragment to zero."""
     shape = (m_dim, n_dim)
 
     @T.macro
@@ -70,7 +70,7 @@ def get_wmma_fill_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str) -> tupl
 
 
 def get_wmma_store_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str, scope: str) -> tuple[Any, Any]:
-    """A fragment into memory."""
+    """Return desc and impl that store a fragment to memory."""
     shape = (m_dim, n_dim)
 
     @T.macro
@@ -87,7 +87,7 @@ def get_wmma_store_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str, scope:
 def get_wmma_sync_intrin(
     m_dim: int, n_dim: int, k_dim: int, in_dtype: str, out_dtype: str, b_transposed: bool
 ) -> tuple[Any, Any]:
-    """A fragment plus the product of two."""
+    """Return desc and impl that add the product of two fragments to a fragment."""
     sizes = (m_dim, n_dim, k_dim)
     at = rows_first, oriented(rows_first, b_transposed), rows_first
 
@@ -108,7 +108,7 @@ _add = partial(add_named, globals())
 
 
 def _register() -> None:
-    """Every kind of tile that GPUs know, under TVM's names."""
+    """Register all tile shapes and dtypes that GPUs support, under TVM's names."""
     for sizes, dtypes in (((16, 16, 16), ("float16", "int8")), ((8, 8, 32), ("int4",))):
         shape = "x".join(map(str, sizes))
         for dtype in dtypes:
@@ -148,7 +148,7 @@ _register()
 def get_wmma_intrin_group(
     load_scope: str, store_scope: str, in_dtype: str, out_dtype: str, trans_b: bool
 ) -> dict[str, str]:
-    """The names of the intrinsics of one product: init, load_a, load_b, compute and store."""
+    """Return the names of the intrinsics of one product: init, load_a, load_b, compute and store."""
     shape = "8x8x32" if in_dtype == "int4" else "16x16x16"
     short_in, short_out = _SHORT[in_dtype], _SHORT[out_dtype]
     trans = "_trans" if trans_b else ""

@@ -18,7 +18,7 @@ __all__ = [
 
 
 def dot_of_four(dtype_a: str, dtype_b: str, dtype_c: str) -> Any:
-    """The description: C[0] plus four products."""
+    """Return the description of C[0] += A[0:4] . B[0:4]."""
 
     @T.macro
     def products(A: Any, B: Any, C: Any) -> None:
@@ -37,7 +37,7 @@ def on_four(name: str, body: Any, dtype_a: str, dtype_b: str, dtype_c: str) -> A
 
 
 def get_dp4a_intrin(dtype_a: str, dtype_b: str, dtype_c: str) -> tuple[Any, Any]:
-    """Description and implementation by CUDA's __dp4a."""
+    """Return desc and impl by CUDA's __dp4a."""
 
     @T.macro
     def by_dp4a(A: Any, B: Any, C: Any) -> None:

@@ -12,7 +12,7 @@ Layout = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def rows_first(row: Any, column: Any) -> tuple[Any, Any]:
-    """The layout of a tile in memory."""
+    """Return the row-major position of an element: (row, column) itself."""
     return row, column
 
 

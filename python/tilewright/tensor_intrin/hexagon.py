@@ -1,4 +1,7 @@
-"""Tensor intrinsics of Hexagon: thirty-two sums of products, copies. Data: no code is generated for them yet."""
+"""Tensor intrinsics of Hexagon HVX: 32-lane dot products (vrmpy, vdmpy) and DMA copies into VTCM.
+
+They are for scheduling only: Tilewright generates no Hexagon code.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ register_at_import(
 
 
 def get_dma_read_intrin(dtype: str, bytes_read: int = 128) -> tuple[Any, Any]:
-    """Bytes from memory into the processor's own (VTCM), by its engine for copies."""
+    """Return desc and impl that copy bytes from memory into VTCM by the DMA engine."""
 
     @T.macro
     def copy(A: Any, C: Any) -> None:

@@ -40,7 +40,7 @@ def shared_16x4_to_local_64x1_layout_A(i: Any, j: Any) -> tuple[Any, Any]:
 
 
 def thread_id_shared_access_64x1_to_16x4_layout_A(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
-    """Back from shared_16x4_to_local_64x1_layout_A."""
+    """Return (row, column) of an element: the inverse of shared_16x4_to_local_64x1_layout_A."""
     return thread_id % 16, thread_id // 16 + local_id
 
 
@@ -50,7 +50,7 @@ def shared_4x16_to_local_64x1_layout_B(i: Any, j: Any) -> tuple[Any, Any]:
 
 
 def thread_id_shared_access_64x1_to_4x16_layout_B(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
-    """Back from shared_4x16_to_local_64x1_layout_B."""
+    """Return (row, column) of an element: the inverse of shared_4x16_to_local_64x1_layout_B."""
     return thread_id // 16, thread_id % 16 + local_id
 
 
@@ -60,7 +60,7 @@ def shared_16x16_to_local_64x4_layout_A(i: Any, j: Any) -> tuple[Any, Any]:
 
 
 def thread_id_shared_access_64x4_to_16x16_layout_A(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
-    """Back from shared_16x16_to_local_64x4_layout_A."""
+    """Return (row, column) of an element: the inverse of shared_16x16_to_local_64x4_layout_A."""
     return thread_id % 16, thread_id // 16 * 4 + local_id
 
 
@@ -70,7 +70,7 @@ def shared_16x16_to_local_64x4_layout_B(i: Any, j: Any) -> tuple[Any, Any]:
 
 
 def thread_id_shared_access_64x4_to_16x16_layout_B(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
-    """Back from shared_16x16_to_local_64x4_layout_B."""
+    """Return (row, column) of an element: the inverse of shared_16x16_to_local_64x4_layout_B."""
     return thread_id // 16 * 4 + local_id, thread_id % 16
 
 
@@ -80,12 +80,13 @@ def shared_16x16_to_local_64x4_layout_C(i: Any, j: Any) -> tuple[Any, Any]:
 
 
 def thread_id_shared_access_64x4_to_16x16_layout_C(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
-    """Back from shared_16x16_to_local_64x4_layout_C."""
+    """Return (row, column) of an element: the inverse of shared_16x16_to_local_64x4_layout_C."""
     return thread_id // 16 * 4 + local_id, thread_id % 16
 
 
 def _operand(k_dim: int, is_b: bool) -> tuple[tuple[int, int], Layout, Layout]:
-    """The shape of a factor in shared memory, its place in a wave, and the way back."""
+    """Return the shape of an operand in shared memory, its layout in the registers of a wave, and the inverse of
+    that."""
     if k_dim == 4 and is_b:
         return (4, 16), shared_4x16_to_local_64x1_layout_B, thread_id_shared_access_64x1_to_4x16_layout_B
     if k_dim == 4:
@@ -96,7 +97,7 @@ def _operand(k_dim: int, is_b: bool) -> tuple[tuple[int, int], Layout, Layout]:
 
 
 def get_mma_fill_intrin(dtype: str, local_size: int) -> tuple[Any, Any]:
-    """Registers of zeros."""
+    """Return desc and impl that set the accumulator registers to zero."""
 
     @T.macro
     def fill(C: Any) -> None:
@@ -111,7 +112,7 @@ def get_mma_fill_intrin(dtype: str, local_size: int) -> tuple[Any, Any]:
 
 
 def get_mfma_load_intrin(k_dim: int, dtype: str, scope: str = "shared", is_b: bool = False) -> tuple[Any, Any]:
-    """A factor from shared memory into the registers of a wave."""
+    """Return desc and impl that load an operand from shared memory into the registers of a wave."""
     shape, layout, back = _operand(k_dim, is_b)
     local_size = shape[0] * shape[1] // 64
 
@@ -132,7 +133,8 @@ def get_mfma_load_intrin(k_dim: int, dtype: str, scope: str = "shared", is_b: bo
 
 
 def _mfma(k_dim: int, in_dtype: str, out_dtype: str, a: Any, b: Any, c: Any) -> Any:
-    """The sums plus the product, by the one instruction for these types; bytes go as one number of 32 bits."""
+    """Return sums plus the product by the MFMA instruction for these types; four bytes are passed as one 32-bit
+    number."""
     kind = {"float32": "f32", "float16": "f16", "int8": "i8"}[in_dtype]
     out = "i32" if out_dtype == "int32" else "f32"
     factors = [T.reinterpret("int32", factor) if in_dtype == "int8" else factor for factor in (a, b)]
@@ -144,7 +146,7 @@ def _mfma(k_dim: int, in_dtype: str, out_dtype: str, a: Any, b: Any, c: Any) -> 
 def get_mfma_intrin(
     k_dim: int, in_dtype: str = "float32", out_dtype: str = "float32", b_transposed: bool = False
 ) -> tuple[Any, Any]:
-    """Tiles in registers: C plus the product of A and B."""
+    """Return desc and impl of C += A B, with all tiles in registers."""
     layout_a, layout_b = (_operand(k_dim, is_b)[1] for is_b in (False, True))
     local_size = k_dim * 16 // 64
 
@@ -174,7 +176,7 @@ def get_mfma_intrin(
 def get_mfma_store_intrin(
     local_size: int = 4, dtype: str = "float32", scope: str = "global", use_mma_store_intrinic: bool = True
 ) -> tuple[Any, Any]:
-    """Registers into memory."""
+    """Return desc and impl that store the accumulator registers."""
     if not use_mma_store_intrinic:
         raise ValueError("results are stored register by register only (use_mma_store_intrinic=True)")
     back = thread_id_shared_access_64x4_to_16x16_layout_C
@@ -194,7 +196,7 @@ _add = partial(add_named, globals())
 
 
 def _register() -> None:
-    """Every kind of tile, under TVM's names."""
+    """Register all tile shapes and dtypes under TVM's names."""
     for dtype, short in (("float32", "f32"), ("int32", "i32")):
         _add(f"ROCM_MFMA_fill_16x16_{short}", f"ROCM_mfma_fill_16x16_{short}", get_mma_fill_intrin(dtype, 4))
     for k_dim, dtype in ((16, "int8"), (16, "float16"), (4, "float32")):

@@ -36,7 +36,7 @@ class TensorIntrin:
         features: str | Iterable[str] = (),
         compact: bool = True,
     ) -> TensorIntrin:
-        """Adds an intrinsic to the table of this process; that the two compute the same is your word.
+        """Add an intrinsic to the table of this process. That desc and impl compute the same is not checked.
 
         >>> TensorIntrin.register("dot_4x4", desc, impl, features=["avx2"])  # doctest: +SKIP
 
@@ -55,7 +55,8 @@ class TensorIntrin:
 
     @staticmethod
     def get(name: str, allow_missing: bool = False) -> TensorIntrin | None:
-        """The intrinsic of this name; where there is none, None if `allow_missing`, else an ArgumentError."""
+        """Return the intrinsic with this name. If there is none, return None with `allow_missing`, else raise
+        ArgumentError."""
         found: Any = _core.find_tensor_intrin(name)
         if found is not None:
             return TensorIntrin(name, found[0], found[1], tuple(found[2]))
@@ -65,7 +66,7 @@ class TensorIntrin:
 
     @staticmethod
     def names() -> list[str]:
-        """All that are registered."""
+        """Return the names of all registered intrinsics."""
         names: list[str] = _core.tensor_intrin_names()
         return names
 
@@ -78,7 +79,7 @@ def register_at_import(
     features: Iterable[str] | None = None,
     compact: bool = True,
 ) -> None:
-    """Adds an intrinsic of this package, which needs the features of the instructions that it calls.
+    """Add an intrinsic of this package, which needs the features of the instructions that it calls.
 
     A module whose import Ctrl-C has ended is imported anew, and what it had added is added once more: that changes
     nothing.

@@ -11,19 +11,19 @@ __all__ = ["dot_of_rows", "on_rows", "word", "words"]
 
 
 def word(buffer: Any, *row: int, elements: int = 4) -> Any:
-    """Adjacent elements of 32 bits in all, as one number."""
+    """Return adjacent elements, 32 bits in all, as one number."""
     return T.reinterpret("int32", buffer[(*row, T.ramp(0, 1, elements))])
 
 
 def words(buffer: Any, first: int, count: int, elements: int = 4) -> Any:
-    """Rows of 32 bits, one number each: adjacent in memory, LLVM makes it one load."""
+    """Return rows of 32 bits, one number each. If they are adjacent in memory, LLVM merges the loads."""
     return T.Shuffle([word(buffer, i, elements=elements) for i in range(first, first + count)], list(range(count)))
 
 
 def dot_of_rows(
     rows: int, dtypes: tuple[str, str, str], columns: int = 4, scope_b: str = "global", wide: bool = True
 ) -> Any:
-    """The description of most: as many sums as B has rows, each of a row of B with A.
+    """Return the description of most dot products: one sum for each row of B, of its product with A.
 
     Args:
         rows: number of rows of B.
@@ -47,7 +47,7 @@ def dot_of_rows(
 
 
 def on_rows(rows: int, dtypes: tuple[str, str, str], compute: Any, columns: int = 4, scope_b: str = "global") -> Any:
-    """The implementation that stores `compute(A, B, sums)`."""
+    """Return the implementation that stores `compute(A, B, sums)`."""
 
     @T.macro
     def store(A: Any, B: Any, C: Any) -> None:

@@ -28,7 +28,7 @@ dot_product_16x4_u8i8i32_desc = dot_of_rows(16, _BYTES)
 
 
 def _dot(types: tuple[str, str, str], bits: int, sums: Any, a: Any, b: Any) -> Any:
-    """A call of the instruction for these types, with vectors of so many bits."""
+    """Return a call of the dot-product instruction for these types, with vectors of this many bits."""
     lanes = bits // 32
     name = _core.dot_instruction(*types, lanes=lanes)
     return T.call_llvm_pure_intrin(f"{types[2]}x{lanes}", name, sums, a, b)
@@ -61,15 +61,15 @@ def _upcast(bits: int, sums: Any, a: Any, b: Any) -> Any:
 
 
 def _in_groups_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
-    """With 128 added to each byte of A, which makes it unsigned, and 128 times the bytes of B taken away again; rows of
-    one tile share the latter."""
+    """Return dot products of signed bytes: add 128 to each byte of A, which makes it unsigned, and subtract 128 times
+    the bytes of B. Rows of one tile share the latter."""
     top = T.int32(-0x7F7F7F80)  # 128 in each byte
     more = _in_groups(bits, T.broadcast(T.int32(0), bits // 32), top, b)
     return _in_groups(bits, sums, T.bitwise_xor(a, top), b) - more
 
 
 def _upcast_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
-    """Products of 16 bits of bytes of both that are upcast."""
+    """Return dot products of signed bytes by 16-bit products of upcast operands."""
     lanes = bits // 32
     wide = f"int16x{2 * lanes}"
     name = "llvm.x86.avx512.pmaddw.d.512" if bits == 512 else "llvm.x86.avx2.pmadd.wd"
@@ -123,7 +123,8 @@ def _by_fma(A: Any, B: Any, C: Any) -> None:
 
 
 def _on_tile(name: str, body: Any) -> Any:
-    """One step of a product on a tile of six rows and sixteen columns, which fits into registers."""
+    """Return the program of one step of a product on a tile of six rows and sixteen columns, which fits into
+    registers."""
     return on_three(name, body, *(tile(shape, "float32") for shape in ((6, 1), (1, 16), (6, 16))))
 
 
@@ -141,7 +142,7 @@ _BFLOATS = ("bfloat16", "bfloat16", "float32")
 
 
 def _bfloats_in_pairs(bits: int, sums: Any, a: Any, b: Any) -> Any:
-    """Sums of two products each. The instruction takes numbers below the normal ones for zeros."""
+    """Return sums plus two bfloat16 products each. The instruction treats denormal numbers as zeros."""
     lanes = bits // 32
     wide = f"bfloat16x{2 * lanes}"
     return _dot(_BFLOATS, bits, sums, T.reinterpret(wide, T.broadcast(a, lanes)), T.reinterpret(wide, b))
@@ -186,7 +187,7 @@ register_at_import(FMA_GEMM_6x16_INTRIN, gemm_6x16_f32_desc, gemm_6x16_f32_fma, 
 
 
 def best_dot(target: Any, types: tuple[str, str, str]) -> tuple[str, int] | None:
-    """The fastest intrinsic of a target that adds groups of products to sixteen sums, and how many a group has.
+    """Return the fastest dot-product intrinsic of a target with sixteen sums, and the number of products per sum.
 
     Args:
         target: what has to have the instructions.
@@ -200,6 +201,7 @@ def best_dot(target: Any, types: tuple[str, str, str]) -> tuple[str, int] | None
 
 
 def best_dot_16x4(target: Any, dtype: str = "uint8") -> str | None:
-    """The fastest of the products of bytes that a target has, with left operands of a type; None if it has none."""
+    """Return the fastest dot-product intrinsic of a target for bytes, with left operands of a type; None if it has
+    none."""
     found = best_dot(target, (dtype, "int8", "int32"))
     return found[0] if found is not None else None

@@ -12,7 +12,7 @@ from tilewright.testing.check import check_same
 
 
 def _is_fixture(value: Any) -> bool:
-    """Whether a decorator of pytest made it."""
+    """Return whether a value is a pytest fixture."""
     import pytest
 
     made = pytest.fixture(lambda: None)
@@ -57,7 +57,7 @@ class CompareBeforeAfter:
 
     @classmethod
     def _program(cls, value: Any) -> Any:
-        """A fixture that gives the program which an attribute says."""
+        """Return a fixture for the program that an attribute declares."""
         if isinstance(value, ir.PrimFunc | ir.Module):
             return cls._fixture(lambda self: value)
         if inspect.isclass(value):
@@ -97,11 +97,11 @@ class CompareBeforeAfter:
 
     @staticmethod
     def assert_same(got: Any, want: Any) -> None:
-        """Raises where two programs differ by more than the names of what they define and are exported under."""
+        """Raise an error if two programs differ by more than the names of their definitions and exports."""
         check_same(got, want)
 
     def test_compare(self, before: Any, expected: Any, transform: Any) -> None:
-        """The test."""
+        """Run the test."""
         if _is_error(expected):
             import pytest
 
@@ -112,7 +112,7 @@ class CompareBeforeAfter:
 
     @staticmethod
     def _transformed(transform: Callable[[Any], Any], before: Any) -> Any:
-        """A function is the only one of a module while it is transformed."""
+        """Apply the transformation; a function becomes the only one of a module meanwhile."""
         if isinstance(before, _core.PrimFunc):
             return transform(ir.Module({"main": before}, {})).functions["main"]
         return transform(before)

@@ -17,12 +17,13 @@ Program = ir.PrimFunc | ir.Module
 
 
 def as_module(program: Program) -> ir.Module:
-    """The function as the module that a schedule makes of it; a module as it is."""
+    """Return a function as the module that a schedule makes of it; a module unchanged."""
     return Schedule(program, seed=0).mod if isinstance(program, ir.PrimFunc) else program
 
 
 def without_symbols(program: Program) -> ir.Module:
-    """Functions without the names they are exported under: what a test calls its programs does not matter."""
+    """Return functions without the names that they are exported under: names that a test gives its programs do not
+    matter."""
     module = as_module(program)
     functions = {}
     for name, func in module.functions.items():
@@ -51,15 +52,15 @@ def check_same(got: Program, want: Program, *, map_free_vars: bool = False) -> N
 
 
 def _sizes_of(func: ir.PrimFunc) -> list[ir.Var]:
-    """The variables that the shapes of the parameters define."""
+    """Return the variables that the shapes of the parameters define."""
     extents = [extent for param in func.params for extent in func.buffer_map[param].shape]
     return list(dict.fromkeys(extent for extent in extents if isinstance(extent, ir.Var)))
 
 
 @explained
 def random_arguments(func: ir.PrimFunc, seed: int, sizes: dict[str, int] | None = None) -> list[np.ndarray]:
-    """Arrays for the parameters, filled with integers from -4 to 4, so that sums of products are exact in any order.
-    Buffers of which the function declares a domain have values in that.
+    """Return arrays for the parameters, filled with integers from -4 to 4, so that sums of products are exact in any
+    order. If the function declares the domain of a buffer, its values are in that domain.
 
     Args:
         func: a function whose parameters are buffers.
@@ -90,7 +91,7 @@ def random_arguments(func: ir.PrimFunc, seed: int, sizes: dict[str, int] | None 
 
 @explained
 def run_in_interpreter(program: Program, seed: int = 0, name: str | None = None) -> list[np.ndarray]:
-    """All arguments of the program's function after a run on random_arguments()."""
+    """Run the program's function on random_arguments(), and return all arguments."""
     module = as_module(program)
     if name is None:
         name = "main" if "main" in module.functions else next(iter(module.functions))

@@ -7,7 +7,7 @@ from tilewright.script import tir as T
 
 
 def blur_zero_edges(n: int, m: int) -> ir.PrimFunc:
-    """Three by three, in two passes, with zeros around the image."""
+    """Return a 3x3 box blur in two passes, with zero padding and weights of 1/4 per pass."""
 
     @T.prim_func
     def blur(A: T.Buffer((n, m)), C: T.Buffer((n, m))):
@@ -33,7 +33,7 @@ def blur_zero_edges(n: int, m: int) -> ir.PrimFunc:
 
 
 def blur_clamped_edges(n: int, m: int) -> ir.PrimFunc:
-    """Three by three, in two passes; the image goes on as its edge is."""
+    """Return a 3x3 binomial blur in two passes, with clamped edges."""
 
     @T.prim_func
     def blur(A: T.Buffer((n, m)), C: T.Buffer((n, m))):
@@ -53,7 +53,7 @@ def blur_clamped_edges(n: int, m: int) -> ir.PrimFunc:
 
 
 def stencil_twice(n: int, m: int) -> ir.PrimFunc:
-    """Two steps of five points, zeros around them."""
+    """Return two steps of a five-point stencil with zero padding."""
 
     @T.prim_func
     def steps(A: T.Buffer((n, m)), C: T.Buffer((n, m))):
@@ -83,7 +83,7 @@ def stencil_twice(n: int, m: int) -> ir.PrimFunc:
 
 
 def unsharp_mask(n: int, m: int) -> ir.PrimFunc:
-    """Gray, blurred in two passes, and taken away from itself."""
+    """Return an unsharp mask: twice the gray image, minus its blur in two passes, scales all channels."""
 
     @T.prim_func
     def unsharp(A: T.Buffer((3, n, m)), D: T.Buffer((3, n, m))):
@@ -118,7 +118,7 @@ def unsharp_mask(n: int, m: int) -> ir.PrimFunc:
 
 
 def jacobi(n: int, m: int) -> ir.PrimFunc:
-    """One step inside, the rim as it is."""
+    """Return one Jacobi step of the interior; the boundary is copied."""
 
     @T.prim_func
     def jacobi(A: T.Buffer((n, m)), F: T.Buffer((n, m)), B: T.Buffer((n, m))):
@@ -135,7 +135,7 @@ def jacobi(n: int, m: int) -> ir.PrimFunc:
 
 
 def running_sums(n: int, m: int) -> ir.PrimFunc:
-    """Running sums of each row, one row after the other."""
+    """Return running sums of each row, one row after the other."""
 
     @T.prim_func
     def running(A: T.Buffer((n, m)), B: T.Buffer((n, m))):
@@ -149,7 +149,7 @@ def running_sums(n: int, m: int) -> ir.PrimFunc:
 
 
 def running_sums_down(n: int, m: int) -> ir.PrimFunc:
-    """Running sums of each column."""
+    """Return running sums of each column."""
 
     @T.prim_func
     def running(A: T.Buffer((n, m)), B: T.Buffer((n, m))):
@@ -163,7 +163,7 @@ def running_sums_down(n: int, m: int) -> ir.PrimFunc:
 
 
 def histogram(n: int, bins: int) -> ir.PrimFunc:
-    """How often each number is there."""
+    """Return a histogram of integers."""
 
     @T.prim_func
     def histogram(A: T.Buffer((n,), "int32"), H: T.Buffer((bins,), "int32")):
@@ -180,7 +180,7 @@ def histogram(n: int, bins: int) -> ir.PrimFunc:
 
 
 def argmax(n: int, m: int) -> ir.PrimFunc:
-    """Where the greatest of each row is, and what it is."""
+    """Return the position and the value of the maximum of each row."""
 
     @T.prim_func
     def argmax(A: T.Buffer((n, m)), where: T.Buffer((n,), "int32"), top: T.Buffer((n,))):
@@ -199,7 +199,7 @@ def argmax(n: int, m: int) -> ir.PrimFunc:
 
 
 def masked_softmax(n: int, m: int) -> ir.PrimFunc:
-    """Softmax over the columns up to the row's own."""
+    """Return a causal softmax: row i covers the columns up to i."""
 
     @T.prim_func
     def softmax(A: T.Buffer((n, m)), S: T.Buffer((n, m))):
@@ -236,7 +236,7 @@ def masked_softmax(n: int, m: int) -> ir.PrimFunc:
 
 
 def rms_norm(n: int, m: int) -> ir.PrimFunc:
-    """Rows over the root of their mean square, times a gain."""
+    """Return RMS normalization: rows over the root of their mean square, times a gain."""
 
     @T.prim_func
     def rms_norm(X: T.Buffer((n, m)), G: T.Buffer((m,)), Y: T.Buffer((n, m))):
@@ -256,7 +256,7 @@ def rms_norm(n: int, m: int) -> ir.PrimFunc:
 
 
 def rotary(s: int, h: int, d: int) -> ir.PrimFunc:
-    """Positions as angles between the halves of each head."""
+    """Return rotary position embedding, which rotates the two halves of each head."""
     half = d // 2
 
     @T.prim_func
@@ -274,7 +274,7 @@ def rotary(s: int, h: int, d: int) -> ir.PrimFunc:
 
 
 def depth_to_space(n: int, m: int, c: int, block: int = 2) -> ir.PrimFunc:
-    """Channels spread over squares of pixels."""
+    """Return depth-to-space: channels become squares of pixels."""
 
     @T.prim_func
     def spread(X: T.Buffer((n, m, c * block * block)), Y: T.Buffer((n * block, m * block, c))):
@@ -287,7 +287,7 @@ def depth_to_space(n: int, m: int, c: int, block: int = 2) -> ir.PrimFunc:
 
 
 def mean_pool(n: int, m: int, c: int) -> ir.PrimFunc:
-    """Two by two."""
+    """Return two-by-two mean pooling."""
 
     @T.prim_func
     def pool(X: T.Buffer((2 * n, 2 * m, c)), Y: T.Buffer((n, m, c))):
@@ -307,7 +307,7 @@ def mean_pool(n: int, m: int, c: int) -> ir.PrimFunc:
 
 
 def max_pool_channels_first(c: int, n: int, m: int) -> ir.PrimFunc:
-    """Three by three, stride two, a rim that never wins."""
+    """Return three-by-three max pooling with stride two, padded by the minimum value."""
 
     @T.prim_func
     def pool(X: T.Buffer((c, 2 * n, 2 * m)), Y: T.Buffer((c, n, m))):
@@ -331,7 +331,7 @@ def max_pool_channels_first(c: int, n: int, m: int) -> ir.PrimFunc:
 
 
 def pool_all(c: int, n: int, m: int) -> ir.PrimFunc:
-    """The mean of each channel."""
+    """Return global mean pooling: the mean of each channel."""
 
     @T.prim_func
     def pool(X: T.Buffer((c, n, m)), Y: T.Buffer((c,))):
@@ -351,7 +351,7 @@ def pool_all(c: int, n: int, m: int) -> ir.PrimFunc:
 
 
 def embedding(rows: int, n: int, d: int) -> ir.PrimFunc:
-    """Rows of a table, with those of positions added."""
+    """Return an embedding: rows of a table plus position embeddings."""
 
     @T.prim_func
     def embed(table: T.Buffer((rows, d)), place: T.Buffer((n, d)), index: T.Buffer((n,), "int32"), Y: T.Buffer((n, d))):
@@ -364,7 +364,7 @@ def embedding(rows: int, n: int, d: int) -> ir.PrimFunc:
 
 
 def scatter_add(rows: int, n: int, d: int) -> ir.PrimFunc:
-    """Rows added to those of a table that an index names."""
+    """Return a scatter-add: rows are added to the rows of a table that an index selects."""
 
     @T.prim_func
     def scatter(X: T.Buffer((n, d)), index: T.Buffer((n,), "int32"), Y: T.Buffer((rows, d))):
@@ -382,7 +382,7 @@ def scatter_add(rows: int, n: int, d: int) -> ir.PrimFunc:
 
 
 def attention(b: int, n: int, d: int) -> ir.PrimFunc:
-    """Softmax of Q K^T, times V, for each of a batch."""
+    """Return batched attention: softmax of Q K^T, times V."""
 
     @T.prim_func
     def attention(
@@ -433,7 +433,7 @@ def attention(b: int, n: int, d: int) -> ir.PrimFunc:
 
 
 def filter_signal(n: int, taps: int) -> ir.PrimFunc:
-    """A convolution in one dimension, of one channel."""
+    """Return a one-dimensional convolution of one channel."""
 
     @T.prim_func
     def filter(X: T.Buffer((n + taps - 1,)), W: T.Buffer((taps,)), Y: T.Buffer((n,))):
@@ -448,7 +448,7 @@ def filter_signal(n: int, taps: int) -> ir.PrimFunc:
 
 
 def polynomial(n: int) -> ir.PrimFunc:
-    """A polynomial of degree five."""
+    """Return a polynomial of degree five."""
 
     @T.prim_func
     def polynomial(X: T.Buffer((n,)), Y: T.Buffer((n,))):
@@ -465,7 +465,7 @@ def polynomial(n: int) -> ir.PrimFunc:
 
 
 def polynomial_of_coefficients(n: int, degree: int) -> ir.PrimFunc:
-    """One power after the other."""
+    """Return a polynomial evaluated by Horner's method, with the coefficients in a buffer."""
 
     @T.prim_func
     def polynomial(X: T.Buffer((n,)), W: T.Buffer((degree,)), Y: T.Buffer((n,))):
@@ -479,7 +479,7 @@ def polynomial_of_coefficients(n: int, degree: int) -> ir.PrimFunc:
 
 
 def add_transposed(n: int) -> ir.PrimFunc:
-    """A matrix and its transpose."""
+    """Return the sum of a matrix and its transpose."""
 
     @T.prim_func
     def add(A: T.Buffer((n, n)), B: T.Buffer((n, n))):
@@ -492,7 +492,7 @@ def add_transposed(n: int) -> ir.PrimFunc:
 
 
 def scale_bytes(n: int, c: int) -> ir.PrimFunc:
-    """Bytes to floats, by channel."""
+    """Return bytes converted to floats, normalized by channel."""
 
     @T.prim_func
     def scale(X: T.Buffer((n, c), "uint8"), mean: T.Buffer((c,)), rate: T.Buffer((c,)), Y: T.Buffer((n, c))):
@@ -505,7 +505,7 @@ def scale_bytes(n: int, c: int) -> ir.PrimFunc:
 
 
 def quantize(n: int, m: int) -> ir.PrimFunc:
-    """Each row by its greatest, to bytes."""
+    """Return quantization to int8, each row scaled by its largest absolute value."""
 
     @T.prim_func
     def quantize(X: T.Buffer((n, m)), Q: T.Buffer((n, m), "int8"), scale: T.Buffer((n,))):
@@ -530,7 +530,7 @@ def quantize(n: int, m: int) -> ir.PrimFunc:
 
 
 def distances(n: int, m: int, d: int) -> ir.PrimFunc:
-    """Squares of them, between two sets of points."""
+    """Return the squared distances between two sets of points."""
 
     @T.prim_func
     def distances(X: T.Buffer((n, d)), Y: T.Buffer((m, d)), D: T.Buffer((n, m))):
@@ -545,7 +545,7 @@ def distances(n: int, m: int, d: int) -> ir.PrimFunc:
 
 
 def variance(n: int, m: int) -> ir.PrimFunc:
-    """The variance of columns: the mean first, then the spread."""
+    """Return the variance of columns: first the mean, then the mean squared deviation."""
 
     @T.prim_func
     def variance(X: T.Buffer((n, m)), V: T.Buffer((m,))):
@@ -572,7 +572,7 @@ def variance(n: int, m: int) -> ir.PrimFunc:
 
 
 def cross_entropy(n: int, m: int) -> ir.PrimFunc:
-    """The cross entropy of rows, where an index says which column is right."""
+    """Return the cross entropy of rows, with the correct column from an index."""
 
     @T.prim_func
     def cross_entropy(X: T.Buffer((n, m)), index: T.Buffer((n,), "int32"), L: T.Buffer((n,))):
@@ -599,7 +599,7 @@ def cross_entropy(n: int, m: int) -> ir.PrimFunc:
 
 
 def gated(n: int, m: int, k: int) -> ir.PrimFunc:
-    """Two products of one input, one through a sigmoid."""
+    """Return a gated product: two products of one input, one of them through a sigmoid."""
 
     @T.prim_func
     def gated(X: T.Buffer((n, k)), U: T.Buffer((k, m)), W: T.Buffer((k, m)), Y: T.Buffer((n, m))):
@@ -626,7 +626,7 @@ def gated(n: int, m: int, k: int) -> ir.PrimFunc:
 
 
 def triangle_sums(n: int) -> ir.PrimFunc:
-    """Running sums as sums of what is before."""
+    """Return running sums, each computed from all its terms."""
 
     @T.prim_func
     def sums(A: T.Buffer((n,)), B: T.Buffer((n,))):
@@ -642,7 +642,7 @@ def triangle_sums(n: int) -> ir.PrimFunc:
 
 
 def resize(n: int, m: int, c: int) -> ir.PrimFunc:
-    """Twice as large, between four neighbors."""
+    """Return an image upsampled by two in both dimensions, averaging neighbors."""
 
     @T.prim_func
     def resize(X: T.Buffer((n, m, c)), Y: T.Buffer((2 * n, 2 * m, c))):
@@ -660,7 +660,7 @@ def resize(n: int, m: int, c: int) -> ir.PrimFunc:
 
 
 def sobel(n: int, m: int) -> ir.PrimFunc:
-    """How steep an image is, of a padded copy."""
+    """Return the Sobel gradient of an image, computed on a padded copy."""
 
     @T.prim_func
     def sobel(A: T.Buffer((n, m)), S: T.Buffer((n, m))):
@@ -698,7 +698,7 @@ def sobel(n: int, m: int) -> ir.PrimFunc:
 
 
 def heads_and_bias(b: int, s: int, h: int, d: int) -> ir.PrimFunc:
-    """A bias, and heads in front of positions."""
+    """Return a bias addition followed by a transpose that moves heads before positions."""
 
     @T.prim_func
     def heads(X: T.Buffer((b, s, h * d)), bias: T.Buffer((h * d,)), Y: T.Buffer((b, h, s, d))):

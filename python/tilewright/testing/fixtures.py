@@ -1,4 +1,4 @@
-"""Parameters of tests as values of the module: shorter than fixtures written out."""
+"""Pytest fixtures from lists of values, as TVM's testing.parameter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GROUP = "tilewright_parameter_group"
 
 
 def parameter(*values: Any, ids: Sequence[str] | Callable[[Any], str] | None = None, by_dict: Any = None) -> Any:
-    """A fixture with these values, for tests that have an argument of the name it is assigned to.
+    """Return a fixture with these values, for tests that have an argument of the name it is assigned to.
 
     Args:
         values: each gives a run of the test.
@@ -48,7 +48,7 @@ class _Group:
 
 
 def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> list[Any]:
-    """Several fixtures whose values go together: ``a, b = parameters((1, 2), (3, 4))``.
+    """Return several fixtures whose values go together: ``a, b = parameters((1, 2), (3, 4))``.
 
     Needs :func:`pytest_generate_tests` as a hook of pytest: in a ``conftest.py``, or in a plugin.
     """
@@ -84,7 +84,7 @@ def pytest_generate_tests(metafunc: Any) -> None:
 
 
 def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
-    """A fixture of pytest; with `cache_return_value` it is computed once and each test gets a copy of it."""
+    """Decorate a pytest fixture; with `cache_return_value` it is computed once and each test gets a copy of it."""
     import pytest
 
     if func is None:
@@ -101,7 +101,7 @@ def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
 
 
 def main() -> None:
-    """Runs the tests of the file that calls this."""
+    """Run the tests of the calling file."""
     import pytest
 
     file = sys._getframe(1).f_globals.get("__file__")

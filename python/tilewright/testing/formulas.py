@@ -97,7 +97,7 @@ CONFIGS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
 
 
 def workload(family: str, index: int, batch_size: int = 1, **types: str) -> Any:
-    """The program of an operator of CONFIGS.
+    """Return the program of an operator of CONFIGS.
 
     Args:
         family: "GMM", ...
@@ -113,7 +113,7 @@ def workload(family: str, index: int, batch_size: int = 1, **types: str) -> Any:
 
 
 def matmul(n: int, m: int, k: int, in_dtype: str = "float32", out_dtype: str = "float32") -> tuple[te.Tensor, ...]:
-    """C[n, m] = A[n, k] @ B[k, m], summed in `out_dtype`."""
+    """Return C[n, m] = A[n, k] @ B[k, m], summed in `out_dtype`."""
     a = te.placeholder((n, k), name="A", dtype=in_dtype)
     b = te.placeholder((k, m), name="B", dtype=in_dtype)
     r = te.reduce_axis((0, k), name="k")
@@ -121,7 +121,7 @@ def matmul(n: int, m: int, k: int, in_dtype: str = "float32", out_dtype: str = "
 
 
 def matmul_relu(n: int, m: int, k: int, in_dtype: str = "float32", out_dtype: str = "float32") -> tuple[te.Tensor, ...]:
-    """max(A @ B, 0)."""
+    """Return max(A @ B, 0)."""
     a, b, c = matmul(n, m, k, in_dtype, out_dtype)
     d = te.compute((n, m), lambda i, j: te.max(c[i, j], te.const(0, out_dtype)), name="compute")
     return a, b, d
@@ -130,7 +130,7 @@ def matmul_relu(n: int, m: int, k: int, in_dtype: str = "float32", out_dtype: st
 def batch_matmul_nkkm(
     B: int, N: int, M: int, K: int, in_dtype: str = "float32", out_dtype: str = "float32"
 ) -> tuple[te.Tensor, ...]:
-    """Z[b] = X[b] @ Y[b] for each b."""
+    """Return Z[b] = X[b] @ Y[b] for each b."""
     x = te.placeholder((B, N, K), name="X", dtype=in_dtype)
     y = te.placeholder((B, K, M), name="Y", dtype=in_dtype)
     k = te.reduce_axis((0, K), name="k")
@@ -148,7 +148,8 @@ def padded(
     after: Sequence[int] | None = None,
     attrs: dict[str, Any] | None = None,
 ) -> Any:
-    """A copy with zeros around: so many elements before each dimension, and as many after it unless said otherwise."""
+    """Return a zero-padded copy: `before` elements before each dimension, and `after` behind it, by default equally
+    many."""
     behind = before if after is None else after
     sizes = [_size(extent) for extent in tensor.shape]
     shape = [left + size + right for left, size, right in zip(before, sizes, behind, strict=True)]
@@ -173,7 +174,7 @@ def _size(extent: Any) -> int:
 
 
 def _length(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
-    """How many positions a kernel takes along a padded dimension."""
+    """Return the number of positions of a kernel along a padded dimension."""
     return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
 
 
@@ -197,7 +198,8 @@ def _convolution(
     groups: int,
     dtypes: tuple[str, str],
 ) -> tuple[te.Tensor, ...]:
-    """A convolution along the dimensions of `shape` called `letters`, which are between those of batch and channels."""
+    """Return a convolution along the dimensions of `shape` called `letters`, which are between those of batch and
+    channels."""
     n, *sizes, ci = shape
     inputs = te.placeholder(shape, name="inputs", dtype=dtypes[0])
     kernel = [kernel_size] * len(sizes)
@@ -229,7 +231,7 @@ def conv1d_nlc(
     in_dtype: str = "float32",
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
-    """A convolution of sequences, channels last, over their padded copy."""
+    """Return a convolution of sequences, channels last, over their padded copy."""
     return _convolution(
         "conv1d_nlc", "l", (N, L, CI), CO, kernel_size, stride, padding, dilation, groups, (in_dtype, out_dtype)
     )
@@ -249,7 +251,7 @@ def conv2d_nhwc(
     in_dtype: str = "float32",
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
-    """A convolution of images, channels last, over their padded copy."""
+    """Return a convolution of images, channels last, over their padded copy."""
     return _convolution(
         "conv2d_nhwc", "hw", (N, H, W, CI), CO, kernel_size, stride, padding, dilation, groups, (in_dtype, out_dtype)
     )
@@ -270,7 +272,7 @@ def conv3d_ndhwc(
     in_dtype: str = "float32",
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
-    """A convolution of volumes, channels last, over their padded copy."""
+    """Return a convolution of volumes, channels last, over their padded copy."""
     return _convolution(
         "conv3d_ndhwc",
         "dhw",
@@ -298,7 +300,7 @@ def depthwise_conv2d_nhwc(
     in_dtype: str = "float32",
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
-    """A convolution of each channel of images by itself, channels last."""
+    """Return a depthwise convolution of images, channels last."""
     inputs = te.placeholder((N, H, W, C), name="placeholder", dtype=in_dtype)
     weight = te.placeholder((factor, kernel_size, kernel_size, C), name="placeholder_1", dtype=in_dtype)
     source = padded(inputs, (0, padding, padding, 0))
@@ -324,7 +326,7 @@ def conv2d_transpose_nhwc(
     in_dtype: str = "float32",
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
-    """A transposed convolution of images, channels last.
+    """Return a transposed convolution of images, channels last.
 
     The zeros between the pixels are a condition of the computation itself, so that unrolling removes what multiplies
     them.
@@ -365,7 +367,7 @@ def conv2d_capsule_nhwijc(
     in_dtype: str = "float32",
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
-    """A convolution whose pixels are matrices, which are multiplied."""
+    """Return a convolution whose pixels are matrices, which are multiplied."""
     inputs = te.placeholder((N, H, W, capsule_size, capsule_size, CI), name="inputs", dtype=in_dtype)
     kernel = (kernel_size, kernel_size, capsule_size, capsule_size, CI, CO)
     weight = te.placeholder(kernel, name="weight", dtype=in_dtype)
@@ -383,7 +385,7 @@ def conv2d_capsule_nhwijc(
 
 
 def norm_bmn(B: int, M: int, N: int, in_dtype: str = "float32", out_dtype: str = "float32") -> tuple[te.Tensor, ...]:
-    """The square root of the sum of squares of each matrix."""
+    """Return the square root of the sum of squares of each matrix."""
     a = te.placeholder((B, M, N), name="A", dtype=in_dtype)
     i, j = _axes(i=M, j=N)
     c = te.compute((B,), lambda b: _sum_of_products(out_dtype, a[b, i, j], a[b, i, j], [i, j]), name="C")
@@ -391,7 +393,7 @@ def norm_bmn(B: int, M: int, N: int, in_dtype: str = "float32", out_dtype: str =
 
 
 def softmax_mn(m: int, n: int, in_dtype: str = "float32", out_dtype: str = "float32") -> tuple[te.Tensor, ...]:
-    """The softmax of each row."""
+    """Return the softmax of each row."""
     a = te.placeholder((m, n), name="A", dtype=in_dtype)
     (k,) = _axes(k=n)
     largest = te.compute((m,), lambda i0: te.max(a[i0, k], axis=[k]), name="T_softmax_maxelem")
@@ -415,7 +417,7 @@ def conv2d_nhwc_bn_relu(
     in_dtype: str = "float32",
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
-    """A convolution, channels last, with a bias, a batch normalization, and all below 0 cut off."""
+    """Return a convolution, channels last, with a bias, a batch normalization, and a ReLU."""
     data = te.placeholder((N, H, W, CI), name="data", dtype=in_dtype)
     kernel = te.placeholder((kernel_size, kernel_size, CI, CO), name="kernel", dtype=in_dtype)
     bias, bn_scale, bn_offset = (
@@ -468,7 +470,7 @@ def conv2d_nchw(
     in_dtype: str = "float32",
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
-    """A convolution of images, channels before rows."""
+    """Return a convolution of images, channels before rows."""
     x = te.placeholder((n, ci, h, w), name="X", dtype=in_dtype)
     weight = te.placeholder((co, ci, kh, kw), name="W", dtype=in_dtype)
     source = padded(x, (0, 0, padding, padding), "pad_temp")
@@ -496,7 +498,7 @@ def conv2d_nchw_bias_bn_relu(
     in_dtype: str = "float32",
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
-    """A convolution with a bias, a batch normalization, and a ReLU."""
+    """Return a convolution with a bias, a batch normalization, and a ReLU."""
     x, weight, conv = conv2d_nchw(n, h, w, ci, co, kh, kw, stride, padding, dilation, in_dtype, out_dtype)
     bias, bn_scale, bn_offset = (
         te.placeholder((co, 1, 1), name=name, dtype=out_dtype) for name in ("B", "bn_scale", "bn_offset")
@@ -507,7 +509,7 @@ def conv2d_nchw_bias_bn_relu(
 def max_pool2d_nchw(
     n: int, h: int, w: int, ci: int, padding: int, in_dtype: str = "float32", out_dtype: str = "float32"
 ) -> tuple[te.Tensor, ...]:
-    """The largest of each two by two pixels."""
+    """Return two-by-two max pooling."""
     x = te.placeholder((n, ci, h, w), name="X", dtype=in_dtype)
     around = (0, 0, padding, padding)
 
@@ -534,7 +536,7 @@ def max_pool2d_nchw(
 def transpose_batch_matmul(
     batch: int, seq_len: int, n_head: int, n_dim: int, in_dtype: str = "float32", out_dtype: str = "float32"
 ) -> tuple[te.Tensor, ...]:
-    """The products of queries and values of each head, which are interleaved in memory."""
+    """Return the products of queries and values of each head, which are interleaved in memory."""
     query = te.placeholder((batch, seq_len, n_head, n_dim), name="query", dtype=in_dtype)
     value = te.placeholder((batch, seq_len, n_head, n_dim), name="value", dtype=in_dtype)
     query_t = te.compute((batch, n_head, seq_len, n_dim), lambda b, h, l, d: query[b, l, h, d], name="query_T")  # noqa: E741

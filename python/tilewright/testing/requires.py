@@ -20,17 +20,19 @@ class Requirement:
 
     @property
     def available(self) -> bool:
-        """Return whether it is here. A function is asked when a test is marked: devices are not looked for before."""
+        """Return whether the feature is available. A function is called when a test is marked, so that devices are not
+        searched before."""
         return self._available() if callable(self._available) else self._available
 
     def marks(self) -> list[Any]:
-        """The marks for pytest."""
+        """Return the marks for pytest."""
         import pytest
 
         return [pytest.mark.skipif(not self.available, reason=f"Tilewright has no {self.name} here")]
 
     def __call__(self, func: Any = None, *, support_required: str = "compile-and-run") -> Any:
-        """Decorator; also written with brackets. `support_required` may be "compile-only" as well: both need it."""
+        """Decorate a test; parentheses are optional. `support_required` may be "compile-only", too: both need the
+        feature."""
         if support_required not in ("compile-and-run", "compile-only", "optional"):
             raise ValueError(f"support_required is {support_required!r}")
         if func is None:
@@ -50,7 +52,7 @@ def host_features() -> frozenset[str]:
 
 
 def requires_package(*names: str) -> Requirement:
-    """The mark of a test that imports packages."""
+    """Return the mark of a test that imports packages."""
     import importlib.util
 
     missing = [name for name in names if importlib.util.find_spec(name) is None]

@@ -22,13 +22,13 @@ Matrix = list[list[Fraction]]
 
 
 def _times_root(polynomial: list[Fraction], root: Fraction) -> list[Fraction]:
-    """Coefficients, lowest first, of the polynomial times (x - root)."""
+    """Return the coefficients, lowest first, of the polynomial times (x - root)."""
     zero = [Fraction(0)]
     return [high - root * low for high, low in zip(zero + polynomial, polynomial + zero, strict=True)]
 
 
 def transforms(tile: int, kernel: int = 3) -> tuple[Matrix, Matrix, Matrix]:
-    """A (of results), B (of pixels) and G (of weights).
+    """Return the transforms A (of results), B (of pixels) and G (of weights).
 
     Results of one dimension are A' ((G w) * (B' d)), with the pixels d and the weights w of one tile; of two, each
     matrix is applied to rows and columns. Shapes: (pixels, tile), (pixels, pixels), (pixels, kernel), where
@@ -64,7 +64,7 @@ def transforms(tile: int, kernel: int = 3) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def _constant(matrix: Matrix, name: str) -> Any:
-    """The matrix as a stage without inputs, which a rule computes inline."""
+    """Return the matrix as a stage without inputs, which a rule computes inline."""
     rows, columns = len(matrix), len(matrix[0])
 
     def element(i: Any, j: Any) -> Any:
@@ -91,7 +91,7 @@ def conv2d_winograd_nhwc(
     tile_size: int = 4,
     write_cache_level: int = 2,
 ) -> tuple[te.Tensor, ...]:
-    """Images with channels last, and weights that are transformed already: `kernel_size` is tile_size + 2.
+    """Return a Winograd convolution of images, channels last, with transformed weights: `kernel_size` is tile_size + 2.
 
     Shapes: data [N, H, W, CI], weight [kernel_size, kernel_size, CO, CI]. `write_cache_level`: at which level of the
     tiling of the products their sums are cached, 2 for a CPU, 3 for a GPU.
@@ -113,7 +113,8 @@ def conv2d_winograd_nchw(
     tile_size: int = 4,
     write_cache_level: int = 2,
 ) -> tuple[te.Tensor, ...]:
-    """Images with channels first: data [N, CI, H, W], transformed weights [kernel_size, kernel_size, CI, CO]."""
+    """Return a Winograd convolution of images, channels first: data [N, CI, H, W], transformed weights [kernel_size,
+    kernel_size, CI, CO]."""
     _require(kernel_size, stride, dilation, tile_size)
     return _winograd("nchw", (N, H, W, CI, CO), tile_size, padding, write_cache_level)
 
@@ -141,7 +142,7 @@ class _Order:
 def _winograd(
     layout: str, sizes: tuple[int, int, int, int, int], m: int, padding: int, write_cache_level: int
 ) -> tuple[te.Tensor, ...]:
-    """The convolution of images in a layout; sizes: images, rows, columns, channels of inputs and results."""
+    """Return the convolution of images in a layout; sizes: images, rows, columns, channels of inputs and results."""
     N, H, W, CI, CO = sizes
     is_last = layout == "nhwc"
     in_order = _Order(0, 1, 2, 3)
@@ -158,7 +159,7 @@ def _winograd(
     a, b, _ = transforms(m)
 
     def transformed(stage: str, axes: dict[str, int], order: _Order, of: Any, matrix: Any) -> Any:
-        """Both dimensions of each tile times a matrix."""
+        """Multiply both dimensions of each tile by a matrix."""
         first, second, *_ = axes
         r_a, r_b = (te.reduce_axis((0, alpha), name) for name in ("r_a", "r_b"))
         indices = {"auto_scheduler_simplify_const_tensor_indices": [first, second, "r_a", "r_b"]} if is_last else {}
@@ -215,7 +216,8 @@ def _require(kernel_size: int, stride: int, dilation: int, tile_size: int) -> No
 
 
 def _tiles(size: int, padding: int, tile: int) -> tuple[int, int, int]:
-    """Results of a dimension, tiles that hold them, and what has to be added behind for the last tile to be whole."""
+    """Return the number of results of a dimension, of the tiles that cover them, and the padding that completes the
+    last tile."""
     results = size + 2 * padding - 2
     tiles = -(-results // tile)
     return results, tiles, tiles * tile - results

@@ -7,7 +7,7 @@ from tilewright.script import tir as T
 
 
 def matmul(n: int, m: int, k: int, dtype: str = "float32") -> ir.PrimFunc:
-    """C[n, m] = A[n, k] @ B[k, m], as one reduction block C."""
+    """Return C[n, m] = A[n, k] @ B[k, m], as one reduction block C."""
 
     @T.prim_func
     def matmul(A: T.Buffer((n, k), dtype), B: T.Buffer((k, m), dtype), C: T.Buffer((n, m), dtype)):
@@ -22,7 +22,7 @@ def matmul(n: int, m: int, k: int, dtype: str = "float32") -> ir.PrimFunc:
 
 
 def matmul_relu(n: int, m: int, k: int) -> ir.PrimFunc:
-    """D = max(A @ B, 0): blocks C and D."""
+    """Return D = max(A @ B, 0): blocks C and D."""
 
     @T.prim_func
     def matmul_relu(A: T.Buffer((n, k)), B: T.Buffer((k, m)), D: T.Buffer((n, m))):
@@ -42,7 +42,7 @@ def matmul_relu(n: int, m: int, k: int) -> ir.PrimFunc:
 
 
 def elementwise_chain(n: int, m: int) -> ir.PrimFunc:
-    """B = A + 1; C = B * 2; D = C - A."""
+    """Return B = A + 1; C = B * 2; D = C - A."""
 
     @T.prim_func
     def chain(A: T.Buffer((n, m)), D: T.Buffer((n, m))):
@@ -65,7 +65,7 @@ def elementwise_chain(n: int, m: int) -> ir.PrimFunc:
 
 
 def transpose(n: int, m: int, dtype: str = "int32") -> ir.PrimFunc:
-    """B[m, n] = A[n, m] transposed."""
+    """Return B[m, n] = A[n, m]: a transpose."""
 
     @T.prim_func
     def transpose(A: T.Buffer((n, m), dtype), B: T.Buffer((m, n), dtype)):
@@ -78,7 +78,7 @@ def transpose(n: int, m: int, dtype: str = "int32") -> ir.PrimFunc:
 
 
 def softmax_like(n: int, m: int) -> ir.PrimFunc:
-    """The dataflow of a softmax over rows, in exact arithmetic: row maximum, difference, row sum, product."""
+    """Return the dataflow of a softmax over rows, in exact arithmetic: row maximum, difference, row sum, product."""
 
     @T.prim_func
     def softmax(A: T.Buffer((n, m)), B: T.Buffer((n, m))):
@@ -110,7 +110,7 @@ def softmax_like(n: int, m: int) -> ir.PrimFunc:
 
 
 def conv1d(n: int, taps: int, channels: int) -> ir.PrimFunc:
-    """A padded input and a convolution over it: blocks pad and conv."""
+    """Return a padded input and a convolution over it: blocks pad and conv."""
 
     @T.prim_func
     def conv(A: T.Buffer((n,)), W: T.Buffer((channels, taps)), C: T.Buffer((channels, n))):
@@ -130,7 +130,7 @@ def conv1d(n: int, taps: int, channels: int) -> ir.PrimFunc:
 
 
 def pool(n: int) -> ir.PrimFunc:
-    """B[i] = max over two neighbors of A + 1: blocks B and C, where C reads pairs."""
+    """Return B = A + 1 and C[i], the maximum of each pair of B: blocks B and C."""
 
     @T.prim_func
     def pool(A: T.Buffer((2 * n,)), C: T.Buffer((n,))):

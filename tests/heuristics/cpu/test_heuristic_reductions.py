@@ -77,7 +77,7 @@ def test_sums_of_all_shapes_are_right(name, target):
     program = SUMS[name]
     schedules = [scheduled(program, here(target), best=best, seed=7) for best in (True, False)]
     kernels = [tw.compile(sch, target=here(target)) for sch in schedules]
-    assert not [str(note) for kernel in kernels for note in kernel.notes if note.asked]
+    assert not [str(note) for kernel in kernels for note in kernel.notes if note.is_requested]
     check_results(program, kernels, seed=3, reference="interpreter", tolerance=2e-5)
 
 

@@ -123,4 +123,4 @@ def test_the_order_of_dimensions_is_no_matter(seed):
             kernel(*arrays.values(), result)
             np.testing.assert_array_equal(result, expected)
             # What the rules ask for comes about, so that a search does not refuse it.
-            assert not [str(note) for note in kernel.notes if note.asked]
+            assert not [str(note) for note in kernel.notes if note.is_requested]

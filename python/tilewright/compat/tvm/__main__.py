@@ -13,7 +13,7 @@ from tilewright.script.wording import enter
 
 
 def main() -> None:
-    """Runs the script as if Python had been called with it."""
+    """Run the script as if Python had been called with it."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print("usage: python -m tilewright.compat.tvm SCRIPT [ARGUMENT ...]", file=sys.stderr)
         raise SystemExit(0 if len(sys.argv) > 1 else 2)

@@ -104,22 +104,22 @@ SAME = {
 
 
 class FileLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module that stands for one of TVM: it may have modules of ``SAME`` in it, and refuses other names."""
+    """Loader of a module that stands for one of TVM: it may contain modules of ``SAME``, and refuses other names."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Runs the file, which may say otherwise."""
+        """Run the file, which may define its own ``__path__`` and ``__getattr__``."""
         vars(module).setdefault("__path__", [])
         vars(module)["__getattr__"] = missing(module.__name__.removeprefix("tilewright.compat."))
         super().exec_module(module)
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds ``tvm`` and its modules; what Tilewright does not have is refused by name."""
+    """Finder of ``tvm`` and its modules; the error for a missing one names it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of the module behind the name; None for names of others."""
+        """Return the spec of the module behind an alias; None for other names."""
         if fullname.startswith(PACKAGE + "."):
             fullname = fullname.removeprefix("tilewright.compat.")
             if fullname not in SAME:
@@ -146,12 +146,13 @@ def _exists(name: str) -> bool:
 
 
 def missing_module(name: str) -> ModuleNotFoundError:
-    """The error for a name that cannot be imported."""
+    """Return the error for a name that cannot be imported."""
     return ModuleNotFoundError(f"Tilewright has no {name} yet", name=name)
 
 
 def missing(module: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of the module that stands for `module`: it knows the modules of ``SAME`` that it contains."""
+    """Return the ``__getattr__`` of the module that stands for `module`; it finds the modules of ``SAME`` below
+    that."""
 
     def getattr_(name: str) -> Any:
         if f"{module}.{name}" in SAME:
@@ -175,7 +176,7 @@ class Absent:
         raise AttributeError(f"Tilewright has no {self._name} yet", name=name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuses."""
+        """Raise an error: Tilewright has no such function."""
         raise AttributeError(f"Tilewright has no {self._name} yet", name=self.__name__)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -186,7 +187,7 @@ class Absent:
 
 
 def absent(module: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module that files import beside what they use, and that is not there at all."""
+    """Return the ``__getattr__`` of a missing module that scripts import without need."""
 
     def getattr_(name: str) -> Any:
         if name.startswith("_"):
@@ -197,7 +198,7 @@ def absent(module: str) -> Callable[[str], Any]:
 
 
 def install() -> None:
-    """Makes ``import tvm`` give Tilewright.
+    """Make ``import tvm`` import Tilewright.
 
     Raises:
         ImportError: the real package is imported already; mixing both would end in confusion.
@@ -223,7 +224,7 @@ class Renamed(type):
     make: Callable[..., Any]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """An object of the class behind."""
+        """Return an object of the underlying class."""
         return cls.make(*args, **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -242,6 +243,6 @@ def as_expr(value: Any, dtype: str | None = None) -> Any:
 
 
 def no_span(span: Any) -> None:
-    """Spans come from the text of scripts; nobody else may set them."""
+    """Raise an error for a span argument: spans come from the text of scripts."""
     if span is not None:
         raise TypeError("Tilewright takes no span here yet")

@@ -53,12 +53,12 @@ _POS_INF = _core.Var("pos_inf", "handle")
 
 
 def neg_inf() -> Any:
-    """The end of a set that reaches below all numbers."""
+    """Return the lower end of a set that is unbounded below."""
     return _NEG_INF
 
 
 def pos_inf() -> Any:
-    """The end of a set that reaches above all numbers."""
+    """Return the upper end of a set that is unbounded above."""
     return _POS_INF
 
 
@@ -127,16 +127,16 @@ class IntSet:
     """A set of integers."""
 
     def is_nothing(self) -> bool:
-        """Whether it has no member."""
+        """Return whether the set is empty."""
         raise NotImplementedError
 
     def is_everything(self) -> bool:
-        """Whether nothing is known of its members."""
+        """Return whether the set is unbounded at both ends."""
         raise NotImplementedError
 
     @staticmethod
     def vector(vec: Any) -> IntervalSet:
-        """The lanes of a vector expression."""
+        """Return the interval that covers the lanes of a vector expression."""
         if isinstance(vec, _core.Ramp):
             last = native.Analyzer().simplify(vec.base + vec.stride * (vec.lanes - 1))
             return IntervalSet(vec.base, last)
@@ -146,7 +146,7 @@ class IntSet:
 
     @staticmethod
     def single_point(point: Any) -> IntervalSet:
-        """The set of one expression."""
+        """Return the set of one expression."""
         return IntervalSet(point, point)
 
 
@@ -157,11 +157,11 @@ class IntervalSet(IntSet):
         self.min_value, self.max_value = as_expr(min_value), as_expr(max_value)
 
     def is_nothing(self) -> bool:
-        """Whether it has no member."""
+        """Return whether the set is empty."""
         return self.min_value is _POS_INF and self.max_value is _NEG_INF
 
     def is_everything(self) -> bool:
-        """Whether nothing is known of its members."""
+        """Return whether the set is unbounded at both ends."""
         return self.min_value is _NEG_INF and self.max_value is _POS_INF
 
     def __repr__(self) -> str:
@@ -191,7 +191,8 @@ def _is_open(bound: ConstIntBound) -> bool:
 
 
 def _promoted(expr: Any, variables: dict[Any, Any]) -> Any:
-    """The arithmetic of int32 as one of int64, whose variables stand for the others; what else there is stays."""
+    """Return int32 arithmetic as int64 arithmetic, with an int64 variable for each variable. Other expressions are
+    unchanged."""
     if expr.dtype != "int32":
         return expr
     match expr:
@@ -246,7 +247,7 @@ class Analyzer:
             self._native.assume(_core.floormod(subject, fact.coeff) == _core.const(fact.base, subject.dtype))
 
     def _start_again(self) -> None:
-        """After a fact that took the place of another one."""
+        """Rebuild the analyzer after a fact has replaced an earlier one."""
         self._native = native.Analyzer()
         for fact in self._facts:
             self._learn(*fact)
@@ -254,14 +255,15 @@ class Analyzer:
             self._native.assume(scope)
 
     def const_int_bound(self, expr: Any) -> ConstIntBound:
-        """An interval that holds every value of the expression."""
+        """Return an interval that holds every value of the expression."""
         found = self._native.const_int_bound(as_expr(expr))
         if any(kind == "bound" and _is_open(fact) for kind, _, fact in self._facts):
             found = self._without_overflow(as_expr(expr))
         return ConstIntBound(_end_of(found.min_value), _end_of(found.max_value))
 
     def _without_overflow(self, expr: Any) -> Any:
-        """The interval where variables that were given an open end have no largest or smallest value of their type."""
+        """Return the interval of an expression, with variables whose range was stated to be open unlimited by their
+        type."""
         wide: dict[Any, Any] = {}
         analyzer = native.Analyzer()
         made = _promoted(expr, wide)
@@ -280,11 +282,11 @@ class Analyzer:
         return ConstIntBound(_end_of(found.min_value), _end_of(found.max_value))
 
     def const_int_bound_is_bound(self, var: Any) -> bool:
-        """Whether a range of the variable has been stated."""
+        """Return whether a range of the variable has been stated."""
         return any(known.same_as(var) for known in self._bounds)
 
     def modular_set(self, expr: Any) -> ModularSet:
-        """A residue class that holds every value of the expression."""
+        """Return a residue class that holds every value of the expression."""
         found = self._native.modular_set(as_expr(expr))
         return ModularSet(found.coeff, found.base)
 
@@ -301,19 +303,19 @@ class Analyzer:
         return self.simplify(expr)
 
     def int_set(self, expr: Any, dom_map: Mapping[Any, Any] | None = None) -> IntervalSet:
-        """The values of the expression while the variables of dom_map run over their sets."""
+        """Return the set of values of the expression while the variables of dom_map run over their sets."""
         return _from_native(self._native.int_set(as_expr(expr), _domains(dom_map)))
 
     def can_prove(self, expr: Any, strength: ProofStrength = ProofStrength.DEFAULT) -> bool:
-        """Whether the condition is proved to hold."""
+        """Return whether the condition is proved."""
         return self._native.can_prove(as_expr(expr))
 
     def can_prove_equal(self, lhs: Any, rhs: Any) -> bool:
-        """Whether both are proved to have the same value."""
+        """Return whether the two values are proved equal."""
         return self._native.can_prove_equal(as_expr(lhs), as_expr(rhs))
 
     def try_compare(self, lhs: Any, rhs: Any, propagate_inequalities: bool = True) -> CompareResult:
-        """How two values compare, as far as that is proved; Tilewright's proofs use all conditions that hold."""
+        """Return how two values compare, as far as that is proved; proofs use all conditions that hold."""
         left, right = as_expr(lhs), as_expr(rhs)
         possible = CompareResult.UNKNOWN.value
         conditions = {
@@ -355,7 +357,7 @@ class Analyzer:
 
     @contextmanager
     def constraint_scope(self, constraint: Any) -> Iterator[None]:
-        """The condition holds inside a with statement."""
+        """Assume the condition inside a ``with`` statement."""
         scope = self._native.constraint_scope(as_expr(constraint))
         self._scopes.append(as_expr(constraint))
         before = self._native
@@ -369,7 +371,7 @@ class Analyzer:
                 self._start_again()
 
     def update(self, var: Any, info: Any, override: bool = False) -> None:
-        """State an interval or a residue class of a variable; with `override` in place of what was stated before.
+        """State an interval or a residue class of a variable; with `override`, replace the earlier one.
 
         Raises:
             tilewright.ArgumentError: another one was stated before, and `override` is not set.
@@ -393,7 +395,7 @@ class Analyzer:
 
 
 def union_lower_bound(sets: Sequence[IntervalSet]) -> IntervalSet:
-    """An interval all of whose members are in one of these, the first one first; as large as is proved."""
+    """Return an interval that is proved to be contained in the union of the sets."""
     analyzer, found = Analyzer(), None
     for each in sets:
         if each.is_nothing():
@@ -433,12 +435,12 @@ def estimate_region_lower_bound(region: Any, var_dom: Mapping[Any, Any], predica
 
 
 def estimate_region_strict_bound(region: Any, var_dom: Mapping[Any, Any], predicate: Any = True) -> Any:
-    """Exactly what the region covers; None where that is no box, or not known."""
+    """Return the exact region that the accesses cover; None if that is not a box, or unknown."""
     return estimate_region_lower_bound(region, var_dom, predicate)
 
 
 def estimate_region_upper_bound(region: Any, var_dom: Mapping[Any, Any], predicate: Any = True) -> Any:
-    """A box that holds whatever the region covers."""
+    """Return a box that contains the covered region."""
     return _boxes(native.region_upper_bound(list(region), dict(var_dom), _condition(predicate)))
 
 
@@ -450,7 +452,8 @@ def _uses(expr: Any, variables: Sequence[Any]) -> bool:
 
 
 def _linear(expr: Any, var: Any) -> tuple[Any, Any] | None:
-    """(c, rest) with expr = c * var + rest, neither of which mentions the variable."""
+    """Return (c, rest) with expr = c * var + rest, where neither mentions the variable; None if there is no such
+    form."""
     zero = _core.const(0, expr.dtype)
     if not _uses(expr, [var]):
         return zero, expr
@@ -473,7 +476,7 @@ def _linear(expr: Any, var: Any) -> tuple[Any, Any] | None:
 
 
 def detect_linear_equation(expr: Any, var_list: Sequence[Any]) -> list[Any]:
-    """The coefficients of the variables and the rest; empty where the expression is not linear in them."""
+    """Return the coefficients of the variables and the constant term; empty if the expression is not linear in them."""
     analyzer, rest, result = native.Analyzer(), as_expr(expr), []
     for index, var in enumerate(var_list):
         parts = _linear(rest, var)
@@ -485,7 +488,7 @@ def detect_linear_equation(expr: Any, var_list: Sequence[Any]) -> list[Any]:
 
 
 def conjuncts(expr: Any) -> list[Any]:
-    """The conditions that hold together."""
+    """Return the operands of a conjunction."""
     if isinstance(expr, _core.And):
         return [*conjuncts(expr.a), *conjuncts(expr.b)]
     return [expr]
@@ -495,7 +498,7 @@ _LESS = {_core.LT: (0, 1, 1), _core.LE: (0, 1, 0), _core.GT: (1, 0, 1), _core.GE
 
 
 def _at_least_zero(comparison: Any) -> list[Any] | None:
-    """Expressions that are not negative exactly where the comparison holds."""
+    """Return expressions that are all nonnegative if and only if the comparison holds; None for other conditions."""
     if isinstance(comparison, _core.EQ):
         return [comparison.a - comparison.b, comparison.b - comparison.a]
     row = _LESS.get(type(comparison))
@@ -506,7 +509,7 @@ def _at_least_zero(comparison: Any) -> list[Any] | None:
 
 
 def detect_clip_bound(expr: Any, var_list: Sequence[Any]) -> list[Any]:
-    """[min, max] of each variable, as a conjunction of comparisons states it; None for an end that it leaves open.
+    """Return [min, max] of each variable, from a conjunction of comparisons; None for an end without a bound.
 
     Empty where a part of it is no bound of exactly one variable.
     """
@@ -533,7 +536,7 @@ def detect_clip_bound(expr: Any, var_list: Sequence[Any]) -> list[Any]:
 
 
 def deduce_bound(var: Any, cond: Any, hint_map: Mapping[Any, Any], relax_map: Mapping[Any, Any]) -> IntervalSet:
-    """The values of the variable for which the comparison holds whatever the variables of relax_map are.
+    """Return the values of the variable for which the comparison holds for all values of the variables of relax_map.
 
     Nothing, where that is not known.
     """
@@ -568,7 +571,8 @@ def deduce_bound(var: Any, cond: Any, hint_map: Mapping[Any, Any], relax_map: Ma
 
 
 def _isolate(var: Any, expr: Any, limit: Any, above: bool, analyzer: Any) -> tuple[Any, bool] | None:
-    """From expr >= limit (<= limit unless `above`): (end of the variable, whether it is the upper one)."""
+    """Solve expr >= limit (<= limit unless `above`) for the variable: return its bound, and whether that is the upper
+    one."""
     parts = _linear(expr, var)
     if parts is not None:
         c, rest = analyzer.simplify(parts[0]), analyzer.simplify(limit - parts[1])
@@ -622,8 +626,8 @@ def _size(expr: Any) -> int:
 
 
 def detect_common_subexpr(expr: Any, threshold: int) -> dict[Any, int]:
-    """The computations that occur in an expression at least so many times, with how often; none is counted that only
-    occurs inside of another one of these."""
+    """Return the subexpressions that occur at least `threshold` times, with their number; subexpressions that occur
+    only inside another one of these do not count."""
     if threshold < 0:
         raise ValueError(f"a threshold of {threshold} occurrences")
     analyzer = native.Analyzer()
@@ -655,7 +659,7 @@ IterMapExpr = IterSplitExpr | IterSumExpr
 
 
 def _level(name: str | None) -> Any:
-    """The level of a name, in letters of any size; None: nothing is checked."""
+    """Return the level with a name, in any case; None means no check."""
     levels = {
         "bijective": IterMapLevel.Bijective,
         "surjective": IterMapLevel.Surjective,
@@ -688,7 +692,7 @@ def detect_iter_map(
 
 
 def normalize_to_iter_sum(index: Any, input_iters: Mapping[Any, Any]) -> Any:
-    """The index as a sum of splits of the input iterators and a base."""
+    """Return the index as a sum of splits of the input iterators and a base."""
     found = native.detect_iter_map([as_expr(index)], dict(input_iters), None, "nocheck")
     if found.errors:
         raise ValueError("; ".join(found.errors))
@@ -729,7 +733,7 @@ def subspace_divide(
     check_level: Any = IterMapLevel.Surjective,
     simplify_trivial_iterators: bool = True,
 ) -> list[list[DividedIter]]:
-    """[outer, inner] of each index, and last the two predicates, as extents; empty where they do not divide."""
+    """Return [outer, inner] of each index, and last the two predicates, as extents; empty if they do not divide."""
     found = native.subspace_divide(
         [as_expr(index) for index in bindings],
         dict(input_iters),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import tilewright as tw
-from tilewright.compat.tvm.runtime.module import seen
-from tilewright.compat.tvm.sparse.lower import completed
+from tilewright.compat.tvm.runtime.module import as_tvm
+from tilewright.compat.tvm.sparse.lower import with_initialization
 from tilewright.compat.tvm.target import current
 from tilewright.compat.tvm.tir.transform.horizontal_fusion import fused
 from tilewright.compat.tvm.transform import PassContext
@@ -17,8 +17,8 @@ from tilewright.ir import IRModule, PrimFunc
 def build(
     mod: PrimFunc | IRModule, target: Any = None, pipeline: str | None = "default", *, name: str | None = None
 ) -> Any:
-    """A kernel for a function, a module of kernels for a module; for the current target when none is given. There is
-    one pipeline, the default one."""
+    """Compile a function to a kernel, or a module to a module of kernels, by default for the current target. There is
+    one pipeline, "default"."""
     if pipeline not in ("default", None):
         raise TypeError(f"Tilewright has one pipeline, so it cannot build by {pipeline!r}")
     if name is not None:
@@ -28,7 +28,7 @@ def build(
     mod = _finished(mod)
     chosen = target if target is not None else current()
     checked = bool(PassContext.current().config.get("tir.instrument_bound_checkers"))
-    return seen(
+    return as_tvm(
         tw.compile(mod, target="native" if chosen is None else chosen, schedule="as written", check_bounds=checked)
     )
 
@@ -40,7 +40,8 @@ def compile(
     relax_pipeline: str | None = "default",
     tir_pipeline: str | None = "default",
 ) -> Any:
-    """A kernel for a function, a module of kernels for a module; there are no Relax functions for `relax_pipeline`."""
+    """Compile a function to a kernel, or a module to a module of kernels. `relax_pipeline` is ignored: there are no
+    Relax functions."""
     return build(mod, target, tir_pipeline)
 
 
@@ -49,7 +50,7 @@ def _finished(mod: Any) -> Any:
     that is annotated `horizontal_fuse` are fused, and lowered iterations are completed where the script has not called
     lower_sparse_buffer."""
     if not isinstance(mod, IRModule):
-        return fused(completed(mod)) if isinstance(mod, PrimFunc) else mod
+        return fused(with_initialization(mod)) if isinstance(mod, PrimFunc) else mod
     made = {str(name): _finished(func) for name, func in mod.functions.items()}
     same = all(func.same_as(made[str(name)]) for name, func in mod.functions.items())
     return mod if same else IRModule(made, mod.attrs)
@@ -62,7 +63,7 @@ def lower(
     binds: Any = None,
     simple_mode: bool = False,
 ) -> Any:
-    """The program as the code generator gets it; of a schedule, a function or a module."""
+    """Return the lowered program of a schedule, a function or a module, as the code generator gets it."""
     if args is not None or binds is not None:
         raise TypeError("Tilewright lowers programs, not te schedules: make one by te.create_prim_func")
     program = getattr(inp, "mod", inp)

@@ -58,7 +58,7 @@ class RPCSessionTimeoutError(RPCError, TimeoutError):
 
 
 def register_error(func_name: Any = None, cls: type[Exception] | None = None) -> Any:
-    """The class itself, as Tilewright's errors need no table by name."""
+    """Return the class unchanged: Tilewright's errors need no registration."""
     if cls is not None or isinstance(func_name, type):
         return cls or func_name
     return lambda made: made

@@ -12,7 +12,7 @@ __all__ = ["AS_TVM", "written_in"]
 
 
 def _trace(trace: _core.Trace) -> str:
-    """The trace as a function that takes a schedule."""
+    """Return the trace as the source of a function that takes a schedule."""
     lines = trace.as_python() or ["pass"]
     return "# from tvm import tir\ndef apply_trace(sch: tir.Schedule) -> None:\n" + "\n".join(f"  {x}" for x in lines)
 

@@ -19,11 +19,11 @@ class TargetKind(str):
 
     @property
     def name(self) -> str:
-        """The kind as plain text."""
+        """Return the kind as plain text."""
         return str(self)
 
 
-#: What TVM says of options that a target does not have.
+#: defaults that TVM returns for options that a target does not set
 _DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("arch", "device_name", "mcpu"), ""),
     **dict.fromkeys(("max_function_args", "vtcm_capacity", "l2_cache_size_bytes"), 0),
@@ -43,11 +43,11 @@ class TargetAsTVM(_core.Target):
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """The options of the target, those included that follow from its processor."""
+        """Return the options of the target, including those that follow from its processor."""
         return {name: value for name, value in json.loads(self.json()).items() if name not in ("kind", "host", "keys")}
 
     def __getattr__(self, name: str) -> Any:
-        """The option of that name, as TVM spells it: ``target.mcpu``, ``target.max_num_threads``."""
+        """Return an option by TVM's name: ``target.mcpu``, ``target.max_num_threads``."""
         options = self.attrs
         for key in (name, name.replace("_", "-")):
             if key in options:
@@ -60,7 +60,7 @@ class TargetAsTVM(_core.Target):
 
     @property
     def host(self) -> TargetAsTVM | None:
-        """The target of the code that launches it."""
+        """Return the target of the host code that launches it; None if there is none."""
         host = _core.Target.host.__get__(self)
         return None if host is None else TargetAsTVM(host)
 
@@ -88,7 +88,7 @@ class TargetAsTVM(_core.Target):
         return int(devices.device(kinds.get(self.kind, "cpu")).device_type)
 
     def export(self) -> dict[str, Any]:
-        """The target as a dict, of which Target() makes the same target."""
+        """Return the target as a dict, from which Target() creates an equal target."""
         exported = {"kind": str(self.kind), "tag": "", "keys": self.keys, **self.attrs}
         if self.host is not None:
             exported["host"] = self.host.export()
@@ -103,7 +103,7 @@ class TargetAsTVM(_core.Target):
 
 
 def current(allow_none: bool = True) -> TargetAsTVM | None:
-    """The target of the innermost `with`; without one, None or a ValueError."""
+    """Return the target of the innermost ``with`` statement. Without one, return None or raise ValueError."""
     found = _ACTIVE.current()
     if found is None and not allow_none:
         raise ValueError("there is no current target: open one by 'with Target(...)'")
@@ -111,7 +111,7 @@ def current(allow_none: bool = True) -> TargetAsTVM | None:
 
 
 def _with_stated_threads(description: Any) -> TargetAsTVM:
-    """The target; how many threads a block of a GPU has is known where it is said, or the GPU is named by its tag."""
+    """Create a target. As in TVM, `max_threads_per_block` is 0 unless it is stated or the GPU is named by a tag."""
     target = TargetAsTVM(description)
     if isinstance(description, _core.Target) or target.kind != "cuda" or description in list_tags():
         return target
@@ -122,18 +122,18 @@ def _with_stated_threads(description: Any) -> TargetAsTVM:
 
 
 def list_tags() -> list[str]:
-    """Names of whole targets."""
+    """Return the tags, names of complete targets."""
     return _core.known_target_tags()
 
 
 def hexagon(cpu_ver: str = "v68", *, num_cores: int = 1, vtcm_capacity: int = 0, **options: Any) -> TargetAsTVM:
-    """A digital signal processor, for schedules only.
+    """Return a Hexagon digital signal processor, for scheduling only.
 
     Args:
-        cpu_ver: its version.
-        num_cores: how many cores it has.
-        vtcm_capacity: tightly coupled memory for vectors, in bytes.
-        options: what else there is, which concerns generated code only.
+        cpu_ver: version of the processor.
+        num_cores: number of cores.
+        vtcm_capacity: bytes of tightly coupled memory for vectors (VTCM).
+        options: further options of TVM, which only concern generated code and are ignored.
     """
     return TargetAsTVM(
         {"kind": "hexagon", "mcpu": f"hexagon{cpu_ver}", "num-cores": num_cores, "vtcm-capacity": vtcm_capacity}
@@ -148,7 +148,7 @@ class Target(metaclass=Renamed):
 
     @staticmethod
     def make(target: Any, host: Any = None) -> Any:
-        """The target; the host must be a processor."""
+        """Return the target; the host must be a processor."""
         made = _with_stated_threads(target)
         return made if host is None else made.with_host(_core.Target(host))
 
@@ -161,7 +161,7 @@ class Target(metaclass=Renamed):
 
     @staticmethod
     def from_device(device: Any) -> TargetAsTVM:
-        """The target of the device of that kind that is here.
+        """Return the target of a device that exists on this machine.
 
         Raises:
             ValueError: there is none.
@@ -175,12 +175,12 @@ class Target(metaclass=Renamed):
 
     @staticmethod
     def canon_target(target: Any) -> Any:
-        """The target of a text or a dict; a target and None as they are."""
+        """Return the target of a text or a dict; a target and None are returned unchanged."""
         return target if target is None or isinstance(target, _core.Target) else Target.make(target)
 
     @staticmethod
     def canon_target_and_host(target: Any, target_host: Any = None) -> tuple[Any, Any]:
-        """The target, with that host if it has none, and the host."""
+        """Return the target, with that host if it has none, and the host."""
         made, host = Target.canon_target(target), Target.canon_target(target_host)
         if made is None:
             if host is not None:
@@ -192,7 +192,7 @@ class Target(metaclass=Renamed):
 
     @staticmethod
     def target_or_current(target: Any) -> Any:
-        """The target; for None the one of the innermost `with`.
+        """Return the target; for None, that of the innermost ``with`` statement.
 
         Raises:
             ValueError: there is neither.
@@ -204,7 +204,7 @@ create = Target.make
 
 
 def cuda(model: str = "unknown", arch: str | None = None, options: str | Sequence[str] | None = None) -> TargetAsTVM:
-    """A target of CUDA; nothing depends on `model`."""
+    """Return a CUDA target; `model` is ignored."""
     more = options.split() if isinstance(options, str) else list(options or ())
     made: TargetAsTVM = Target.make(" ".join(["cuda", *([f"-arch={arch}"] if arch else []), *more]))
     return made

@@ -25,17 +25,17 @@ __all__ = [
 
 
 def llvm_get_intrinsic_name(intrin_id: str) -> str:
-    """The name of an intrinsic."""
+    """Return the name of an intrinsic."""
     return intrin_id
 
 
 def llvm_version_major(allow_none: bool = False) -> int:
-    """LLVM's version."""
+    """Return LLVM's major version."""
     return int(_core.llvm_version().split(".")[0])
 
 
 def llvm_get_system_cpu() -> str:
-    """This machine's processor as LLVM names it."""
+    """Return LLVM's name of this machine's processor."""
     return str(_core.Target("native").cpu)
 
 
@@ -44,12 +44,12 @@ def _target(target: Any) -> Any:
 
 
 def llvm_get_cpu_features(target: Any = None) -> dict[str, str]:
-    """The instruction sets that code for the target may use."""
+    """Return the instruction sets that code for the target may use."""
     return dict.fromkeys(_target(target).features, "")
 
 
 def llvm_cpu_has_features(cpu_features: str | Sequence[str], target: Any = None) -> bool:
-    """Whether code for the target may use all of these instruction sets."""
+    """Return whether code for the target may use all of these instruction sets."""
     wanted = [cpu_features] if isinstance(cpu_features, str) else cpu_features
     return set(wanted) <= set(_target(target).features)
 
@@ -58,5 +58,5 @@ target_has_features = llvm_cpu_has_features
 
 
 def llvm_get_vector_width(target: Any = None) -> int:
-    """Bits of the target's vectors."""
+    """Return the number of bits of the target's vectors."""
     return int(_target(target).vector_bits)

@@ -28,12 +28,12 @@ __all__ = ["AXIS_SEPARATOR", "BaseComputeOp", "Operation", "extern_primfunc", "t
 def create_prim_func(  # type: ignore[no-redef]
     ops: Sequence[Any], index_dtype_override: str | None = None
 ) -> Any:
-    """The program that computes tensors; its name is "main"."""
+    """Return the program that computes tensors; its name is "main"."""
     return te.create_prim_func(ops, index_dtype_override, name="main")
 
 
 def _elementwise(name: str, function: Callable[[Any, Any], Any], refuse: Callable[..., Any]) -> Callable[..., Any]:
-    """The operator of two tensors of one shape; what else there is next to a tensor is refused as ever."""
+    """Return the operator for two tensors of equal shape; for other operands, `refuse` raises its error."""
 
     def combine(self: Any, other: Any) -> Any:
         if not (isinstance(other, te.Tensor) and structural_equal(list(self.shape), list(other.shape))):
@@ -65,7 +65,7 @@ class TensorAsTVM(te.Tensor):
         return next(number for number, tensor in enumerate(outputs) if tensor is self)
 
 
-def seen(made: Any) -> Any:
+def as_tvm(made: Any) -> Any:
     """Return tensors as TVM's scripts see them."""
     for tensor in made if isinstance(made, list | tuple) else [made]:
         if type(tensor) is te.Tensor:
@@ -75,14 +75,14 @@ def seen(made: Any) -> Any:
 
 
 def placeholder(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
-    """An input."""
-    made = seen(te.placeholder(*args, **kwargs))
+    """Return an input tensor."""
+    made = as_tvm(te.placeholder(*args, **kwargs))
     made.op.shape, made.op.dtype = made.shape, made.dtype
     return made
 
 
 class tag_scope(contextlib.ContextDecorator):
-    """Tensors that are made inside have this tag, unless they are given another one.
+    """Tag of the tensors that are created inside, unless they have one of their own.
 
     Raises:
         ValueError: the context is opened inside another one.
@@ -104,8 +104,8 @@ class tag_scope(contextlib.ContextDecorator):
 
 
 def compute(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
-    """A tensor by a formula of its elements."""
-    made = seen(te.compute(*args, **kwargs))
+    """Return a tensor computed by a formula of its elements."""
+    made = as_tvm(te.compute(*args, **kwargs))
     if tag_scope.current is not None:
         for tensor in made if isinstance(made, list | tuple) else [made]:
             tensor.op.tag = tensor.op.tag or tag_scope.current.tag
@@ -123,11 +123,11 @@ def extern(  # type: ignore[no-redef]
     tag: str = "",
     attrs: Any = None,
 ) -> Any:
-    """Tensors by a statement, in which the inputs have these buffers, or their own."""
+    """Return tensors computed by a statement, in which the inputs have these buffers, or their own."""
     outputs = [out_buffers] if isinstance(out_buffers, _core.Buffer) else out_buffers
     named = [in_buffers] if isinstance(in_buffers, _core.Buffer) else in_buffers
     function = fcompute if named is None else _reading(list(inputs), list(named), fcompute)
-    return seen(te.extern(shape, inputs, function, name, dtype, None, outputs, tag, attrs))
+    return as_tvm(te.extern(shape, inputs, function, name, dtype, None, outputs, tag, attrs))
 
 
 def _reading(inputs: list[Any], named: list[Any], fcompute: Callable[..., Any]) -> Callable[..., Any]:
@@ -150,8 +150,8 @@ def _replaced(node: Any, kind: type, replacements: dict[Any, Any]) -> Any:
 
 
 def extern_primfunc(input_tensors: Sequence[Any], primfunc: Any, **kwargs: Any) -> Any:
-    """Tensors by a function whose buffers that are read are these tensors, in the order of its parameters. Buffers that
-    are only written are the results; where there are none, the last one that is read and written is.
+    """Return tensors computed by a function. The buffers that it reads are the input tensors, in the order of its
+    parameters. Buffers that are only written are the results; if there are none, the last one that is read and written.
 
     Raises:
         ValueError: the tensors are not as many as the buffers, or have other shapes.
@@ -185,7 +185,7 @@ def _accessed(body: Any) -> tuple[set[Any], set[Any]]:
 
 
 def __getattr__(name: str) -> object:
-    """Functions of expressions are in this namespace too."""
+    """Return a function of expressions: they are also in this namespace."""
     if name in op.__all__:
         return getattr(op, name)
     return _missing(name)

@@ -25,8 +25,8 @@ __all__ = [
 _ACTIVE: ThreadStack[PassContext] = ThreadStack()
 
 
-#: Options of TVM that steer how its passes go about their work: Tilewright's pipeline decides that itself.
-_STEERING = frozenset(
+#: options of TVM's passes, accepted and ignored: Tilewright's pipeline has no such options
+_IGNORED_OPTIONS = frozenset(
     "tir." + name
     for name in [
         "HoistExpression",
@@ -51,14 +51,14 @@ _STEERING = frozenset(
 
 
 class PassContext:
-    """Options of what is built inside. ``tir.instrument_bound_checkers`` checks bounds; options that steer TVM's passes
-    (``tir.disable_vectorize``, ``tir.UnrollLoop``) are kept and change nothing, as Tilewright's pipeline is one.
+    """Options for builds inside the context.
 
-    Instruments are notified of passes that are called inside; a :class:`Sequential` skips those that are disabled,
-    or of a higher level than `opt_level`, unless they are required. Tilewright's own pipeline is none of them.
+    ``tir.instrument_bound_checkers`` adds bounds checks; other known options are stored and ignored. Instruments are
+    called around passes in the context. A :class:`Sequential` skips disabled passes, and passes above `opt_level` that
+    are not required. Tilewright's own pipeline does not call instruments.
 
     Raises:
-        TypeError: an option asks for something that Tilewright does not do.
+        TypeError: Tilewright does not support an option.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class PassContext:
             if value:
                 raise TypeError(f"Tilewright has no PassContext({name}=...) yet")
         for name in config or {}:
-            if name not in _STEERING and name != "tir.instrument_bound_checkers":
+            if name not in _IGNORED_OPTIONS and name != "tir.instrument_bound_checkers":
                 raise TypeError(f"Tilewright has no option {name!r} of PassContext yet")
         self.opt_level = opt_level
         self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
@@ -98,7 +98,7 @@ class PassContext:
         return self
 
     def _enter_instruments(self) -> None:
-        """All begin; where one fails, those before it end, and none is called any more."""
+        """Start all instruments. If one fails, end those before it and call none any more."""
         for count, instrument in enumerate(self.instruments):
             try:
                 instrument.enter_pass_ctx()
@@ -118,13 +118,13 @@ class PassContext:
             raise
 
     def override_instruments(self, instruments: Sequence[Any] | None) -> None:
-        """Ends the instruments that there are, and begins with these."""
+        """End the present instruments, and start these."""
         self._exit_instruments()
         self.instruments = list(instruments or ())
         self._enter_instruments()
 
     def pass_enabled(self, info: PassInfo) -> bool:
-        """Whether a :class:`Sequential` runs a pass of which this is said."""
+        """Return whether a :class:`Sequential` runs a pass with this information."""
         if info.name in self.disabled_pass:
             return False
         return info.name in self.required_pass or self.opt_level >= info.opt_level
@@ -137,13 +137,13 @@ class PassContext:
 
     @staticmethod
     def current() -> PassContext:
-        """The innermost context that is open; one with the defaults when none is."""
+        """Return the innermost open context; one with the defaults if there is none."""
         return _ACTIVE.current() or PassContext()
 
     @staticmethod
     def list_configs() -> dict[str, dict[str, str]]:
-        """The options that there are."""
-        return {name: {} for name in sorted({*_STEERING, "tir.instrument_bound_checkers"})}
+        """Return the known options."""
+        return {name: {} for name in sorted({*_IGNORED_OPTIONS, "tir.instrument_bound_checkers"})}
 
 
 class PassInfo:
@@ -163,7 +163,7 @@ class Pass:
         self.info = info
 
     def __call__(self, mod: Any) -> Any:
-        """The module that the pass makes."""
+        """Return the transformed module."""
         context = PassContext.current()
         instruments = list(context.instruments)
         wanted = [instrument.should_run(mod, self.info) for instrument in instruments]
@@ -206,7 +206,7 @@ class Sequential(Pass):
 
 
 def PrintIR(header: str = "", show_meta_data: bool = False) -> Pass:
-    """The pass that prints the module."""
+    """Return the pass that prints the module."""
 
     def run(mod: Any, context: PassContext) -> Any:
         print(f"{header}\n{mod.script(show_meta=show_meta_data)}" if header else mod.script(show_meta=show_meta_data))
@@ -238,15 +238,19 @@ def ApplyPassToFunction(
     return Pass(run, PassInfo(0, "ApplyPassToFunction"))
 
 
-def decorated(
-    function: Any, opt_level: int, name: str | None, required: Sequence[str] | None, make: Callable[..., Any]
+def pass_decorator(
+    function: Any,
+    opt_level: int,
+    name: str | None,
+    required: Sequence[str] | None,
+    make: Callable[..., Any],
+    method: str,
 ) -> Any:
-    """The pass of a function, or the class of passes of a class that has the method `make.__name__`."""
+    """Return the pass of a function; for a class, the class of passes that run its method `method`."""
 
     def wrap(target: Any) -> Any:
         if not inspect.isclass(target):
             return Pass(make(target), PassInfo(opt_level, name or target.__name__, required))
-        method = f"transform_{make.__name__}"
 
         class Made(Pass):
             def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -272,9 +276,6 @@ def module_pass(
     required: Sequence[str] | None = None,
     traceable: bool = False,
 ) -> Any:
-    """The pass that a function of a module and a context is; of a class, its method ``transform_module`` is it."""
+    """Return the pass of a function of a module and a context; of a class, that of its method ``transform_module``."""
 
-    def module(function: Any) -> Any:
-        return function
-
-    return decorated(pass_func, opt_level or 0, name, required, module)
+    return pass_decorator(pass_func, opt_level or 0, name, required, lambda function: function, "transform_module")

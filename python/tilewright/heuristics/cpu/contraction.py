@@ -379,7 +379,7 @@ class _Contraction:
         return [i for i in order if i not in with_tail] + [i for i in order if i in with_tail]
 
     def _rows_are_larger(self, rows: list[int]) -> bool:
-        """Whether operands that vary with the rows have more elements than the other operands."""
+        """Return whether operands that vary with the rows have more elements than the other operands."""
         varying, common = 0, 0
         for read in self.info.reads:
             elements = math.prod(constant(extent) or 1 for extent in read.buffer.shape)
@@ -390,7 +390,8 @@ class _Contraction:
         return varying > common
 
     def _columns_first(self) -> bool:
-        """Whether the operand with columns exceeds half of L2, so that only a panel of it stays there for all rows."""
+        """Return whether the operand with columns exceeds half of L2, so that only a panel of it stays there for all
+        rows."""
         info, tile = self.info, self.tile
         batch = self._batch_of_columns()
         for read in info.reads:

@@ -39,7 +39,7 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
 def is_low_precision_product(match: Match) -> bool:
-    """Whether products of two numbers of at most 16 bits are added to 32 bits."""
+    """Return whether products of two numbers of at most 16 bits are added to 32 bits."""
     info = match.info
     low_precision = len(info.reads) == 2 and info.store.width == 4 and all(read.width <= 2 for read in info.reads)
     return low_precision and info.adds_products
@@ -103,8 +103,8 @@ def column_axis(info: BlockInfo, left: int) -> int | None:
 
 
 def _is_contiguous(info: BlockInfo, operand: Operand, axis: int) -> bool:
-    """Whether an operand is contiguous along an axis that moves its last index, as the instructions' descriptions
-    require."""
+    """Return whether an operand is contiguous along an axis that moves its last index, as the instructions'
+    descriptions require."""
     return operand.strides[axis] == 1 and coefficient(operand.indices[-1], info.axes[axis].var) == 1
 
 

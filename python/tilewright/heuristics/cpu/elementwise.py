@@ -20,7 +20,7 @@ def row_axis(info: BlockInfo) -> int | None:
 
 
 def is_contiguous(match: Match) -> bool:
-    """Whether all operands are contiguous in the order of the loops, and rows do not fill whole vectors."""
+    """Return whether all operands are contiguous in the order of the loops, and rows do not fill whole vectors."""
     info = match.info
     axis = row_axis(info)
     if axis is None or info.parts or len(info.axes) < 2 or not info.extent(axis) % (4 * match.lanes):
@@ -45,13 +45,13 @@ def crossed_axis(info: BlockInfo) -> int | None:
 
 
 def is_transposed(match: Match) -> bool:
-    """Whether an operand is contiguous along another axis than the results."""
+    """Return whether an operand is contiguous along another axis than the results."""
     axis = row_axis(match.info)
     return axis is not None and crossed_axis(match.info) is not None and match.info.extent(axis) >= match.lanes
 
 
-def turns_back(match: Match) -> bool:
-    """Whether an operand is indexed backward, clamped or wrapped along the results."""
+def reverses_or_clamps(match: Match) -> bool:
+    """Return whether an operand is indexed backward, clamped or wrapped along the results."""
     info, axis = match.info, row_axis(match.info)
     if axis is None:
         return False
@@ -62,7 +62,7 @@ def turns_back(match: Match) -> bool:
 
 
 def has_short_rows(match: Match) -> bool:
-    """Whether a row fills less than half of a vector."""
+    """Return whether a row fills less than half of a vector."""
     info, axis = match.info, row_axis(match.info)
     return axis is not None and len(info.axes) > 1 and info.axes[axis].is_fixed and 2 * info.extent(axis) < match.lanes
 

@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
 
 def has_matrix_tiles(match: Match) -> bool:
-    """Whether the target has AMX."""
+    """Return whether the target has AMX."""
     return "amx-tile" in match.target.features
 
 
 def starts_at_zero(match: Match) -> bool:
-    """Whether the reduction starts at zero."""
+    """Return whether the reduction starts at zero."""
     init = match.schedule.get(match.info.block).init
     return isinstance(init, ir.BufferStore) and getattr(init.value, "value", None) == 0
 
@@ -157,8 +157,8 @@ def _rows(info: BlockInfo, left: int) -> list[int]:
 
 
 def _is_plain(info: BlockInfo, left: int, depth_axis: int) -> bool:
-    """Whether the instruction can be described: the last index of the left operand is `depth_axis`, and its indices
-    move by constant, nonnegative steps; the indices of the right operand and of the results are variables or
+    """Return whether the instruction can be described: the last index of the left operand is `depth_axis`, and its
+    indices move by constant, nonnegative steps; the indices of the right operand and of the results are variables or
     constants."""
     a, b = info.reads[left], info.reads[1 - left]
     if dimension_of(info, (a.indices[-1],), depth_axis) is None:

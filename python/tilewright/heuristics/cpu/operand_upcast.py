@@ -27,13 +27,13 @@ def upcast_operands(match: Match) -> BlockInfo:
 
 
 def _has_lower_precision(dtype: str, than: str) -> bool:
-    """Whether another data type represents all numbers of `dtype` and takes at least twice as much memory."""
+    """Return whether another data type represents all numbers of `dtype` and takes at least twice as much memory."""
     known = dtype in ("float16", "bfloat16", "float32") or dtype.startswith(("int", "uint"))
     return known and than in ("float32", "float64") and 2 * width_of(dtype) <= width_of(than)
 
 
 def _are_upcast_first(match: Match, buffers: list[ir.Buffer]) -> bool:
-    """Whether each loaded element is upcast before any other operation."""
+    """Return whether each loaded element is upcast before any other operation."""
     body, wide = match.schedule.get(match.info.block).body, match.info.store.buffer.dtype
     upcast = [cast.value for cast in nodes_of(body, ir.Cast) if cast.dtype == wide]
     loads = [load for load in nodes_of(body, ir.BufferLoad) if any(load.buffer.same_as(buffer) for buffer in buffers)]

@@ -18,12 +18,12 @@ from tilewright.heuristics.cpu.elementwise import (
     has_short_rows,
     is_contiguous,
     is_transposed,
+    reverses_or_clamps,
     schedule_boundary,
     schedule_contiguous,
     schedule_rows,
     schedule_short_rows,
     schedule_transposed,
-    turns_back,
 )
 from tilewright.heuristics.cpu.matrix_tiles import has_matrix_tiles, schedule_matrix_tiles, starts_at_zero
 from tilewright.heuristics.cpu.operand_layout import transpose_along_reduction, transpose_for_vectors
@@ -32,8 +32,8 @@ from tilewright.heuristics.cpu.parameters import ACCUMULATORS_BETTER, ESTIMATES_
 from tilewright.heuristics.cpu.recurrence import is_recurrence, schedule_recurrence
 from tilewright.heuristics.cpu.reduction import (
     accumulate_rows,
+    is_argreduce_block,
     is_matrix_vector,
-    replaces_argument,
     schedule_accumulators,
     schedule_argreduce,
     schedule_boundary_window,
@@ -49,37 +49,38 @@ from tilewright.heuristics.sampling import try_step
 
 
 def is_outermost(match: Match) -> bool:
-    """Whether no loops are shared with other blocks."""
+    """Return whether no loops are shared with other blocks."""
     return not match.info.parts
 
 
 def is_fixed(match: Match) -> bool:
-    """Whether all extents are constant."""
+    """Return whether all extents are constant."""
     return match.info.is_fixed
 
 
-def is_dense(match: Match) -> bool:
-    """Whether no terms are zero between the strides of an axis."""
+def has_no_residue_axes(match: Match) -> bool:
+    """Return whether every reduction term counts. Not so with a residue axis (transposed convolution), where all but
+    every stride-th term are zero."""
     return not match.info.residue_axes
 
 
 def is_float(match: Match) -> bool:
-    """Whether results are floats, whose sums the order of steps may change."""
+    """Return whether results are floats: reassociated sums may then round differently."""
     return match.info.store.buffer.dtype.startswith("float")
 
 
 def is_reduced(match: Match) -> bool:
-    """Whether the block has a reduction axis: a rewrite may have removed the only one, if it has one step."""
+    """Return whether the block still has a reduction axis; a rewrite removes axes of extent 1."""
     return bool(match.info.reduced)
 
 
 def lacks_contiguous_results(match: Match) -> bool:
-    """Whether contiguous results fill less than half of a vector: it is better to store results in another order."""
+    """Return whether fewer than half a vector of results is contiguous. Then results are stored in another order."""
     return not match.info.contiguous_axes(match.lanes)
 
 
 def has_register_tile(match: Match) -> bool:
-    """Whether a tile of results fits in registers."""
+    """Return whether a tile of results fits in registers."""
     return bool(register_tiles(match.info, match.target))
 
 
@@ -97,20 +98,22 @@ def schedule_vector_accumulators(match: Match) -> bool:
 CONTRACTIONS: tuple[Pattern | Rewrite, ...] = (
     Pattern(
         "matrix tiles",
-        (is_outermost, is_dense, is_low_precision_product, has_matrix_tiles, is_fixed, starts_at_zero),
+        (is_outermost, has_no_residue_axes, is_low_precision_product, has_matrix_tiles, is_fixed, starts_at_zero),
         schedule_matrix_tiles,
     ),
-    Pattern("dot products", (is_outermost, is_dense, is_low_precision_product), schedule_dot_products),
+    Pattern("dot products", (is_outermost, has_no_residue_axes, is_low_precision_product), schedule_dot_products),
     Rewrite("operand upcast", (is_outermost,), upcast_operands),
     Rewrite("channel groups", (is_outermost,), split_channel_groups),
-    Pattern("sliding window", (is_outermost, is_dense), schedule_window),
+    Pattern("sliding window", (is_outermost, has_no_residue_axes), schedule_window),
     Pattern("matrix-vector product", (is_outermost, is_matrix_vector), accumulate_rows),
     Rewrite("transposed operand", (is_outermost, lacks_contiguous_results), transpose_for_vectors),
-    Rewrite("de-interleaved operand", (is_outermost, is_dense, is_reduced), deinterleave),
-    Pattern("skinny GEMM", (is_outermost, is_dense, is_float, is_fixed, is_reduced), schedule_skinny_gemm),
-    Rewrite("split-K", (is_outermost, is_dense, is_float, is_reduced, has_register_tile), split_reduction),
+    Rewrite("de-interleaved operand", (is_outermost, has_no_residue_axes, is_reduced), deinterleave),
+    Pattern("skinny GEMM", (is_outermost, has_no_residue_axes, is_float, is_fixed, is_reduced), schedule_skinny_gemm),
+    Rewrite("split-K", (is_outermost, has_no_residue_axes, is_float, is_reduced, has_register_tile), split_reduction),
     Rewrite(
-        "several accumulators", (is_outermost, is_dense, is_float, is_reduced, has_register_tile), split_accumulators
+        "several accumulators",
+        (is_outermost, has_no_residue_axes, is_float, is_reduced, has_register_tile),
+        split_accumulators,
     ),
     # After split-K, because the partial sums form a new block that only this table schedules.
     Pattern("reduction", (is_reduced, has_register_tile), schedule_vector_accumulators),
@@ -119,7 +122,7 @@ CONTRACTIONS: tuple[Pattern | Rewrite, ...] = (
 )
 
 REDUCTIONS: tuple[Pattern | Rewrite, ...] = (
-    Pattern("argmin or argmax", (replaces_argument,), schedule_argreduce),
+    Pattern("argmin or argmax", (is_argreduce_block,), schedule_argreduce),
     Pattern("window over a boundary", (slides_over_boundary,), schedule_boundary_window),
     Pattern("columns", (vectorizes_results,), schedule_columns),
     Pattern("vector accumulators", (), schedule_accumulators),
@@ -130,7 +133,7 @@ ELEMENTWISE: tuple[Pattern | Rewrite, ...] = (
     Pattern("recurrence", (is_recurrence,), schedule_recurrence),
     Pattern("contiguous", (is_contiguous,), schedule_contiguous),
     Pattern("transposed copy", (is_transposed,), schedule_transposed),
-    Pattern("boundary", (turns_back,), schedule_boundary),
+    Pattern("boundary", (reverses_or_clamps,), schedule_boundary),
     Pattern("short rows", (has_short_rows,), schedule_short_rows),
     Pattern("rows", (), schedule_rows),
 )

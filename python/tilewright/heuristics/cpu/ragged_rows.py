@@ -48,8 +48,8 @@ def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target
 
 
 def _is_ragged(rows: ir.Block) -> bool:
-    """Whether a loop inside the block has a data-dependent extent. Checked first, to record no steps in other programs'
-    traces."""
+    """Return whether a loop inside the block has a data-dependent extent. Checked first, to record no steps in other
+    programs' traces."""
     return any(buffers_in(loop.extent) for loop in nodes_of(rows.body, ir.For))
 
 
@@ -79,18 +79,18 @@ def _vectorize_columns(schedule: Schedule, block: BlockRV, steps: LoopRV | None,
         if count >= lanes:
             schedule.vectorize(columns)  # partial sums in vector accumulators
         return
-    if count % lanes or not lies_along(schedule, block, columns):
+    if count % lanes or not indexes_last_dimension(schedule, block, columns):
         return
-    together = max((n for n in range(1, target.vector_registers // 2 + 1) if count // lanes % n == 0), default=1)
-    panel, accumulators, vector = schedule.split(columns, [None, together, lanes])
+    unroll_factor = max((n for n in range(1, target.vector_registers // 2 + 1) if count // lanes % n == 0), default=1)
+    panel, accumulators, vector = schedule.split(columns, [None, unroll_factor, lanes])
     schedule.vectorize(vector)
     schedule.unroll(accumulators)
-    if steps is not None and count > together * lanes:
+    if steps is not None and count > unroll_factor * lanes:
         schedule.reorder(panel, steps)
 
 
 def _is_reduced(schedule: Schedule, block: BlockRV, loop: LoopRV) -> bool:
-    """Whether the loop is a reduction, as over the columns of two rows that are multiplied."""
+    """Return whether the loop is a reduction, as over the columns of two rows that are multiplied."""
     kinds = {
         axis.iter_type
         for axis, of_axis in zip(schedule.get(block).iter_vars, loops_of_axes(schedule, block), strict=False)
@@ -99,8 +99,8 @@ def _is_reduced(schedule: Schedule, block: BlockRV, loop: LoopRV) -> bool:
     return kinds == {ir.IterType.COMM_REDUCE}
 
 
-def lies_along(schedule: Schedule, block: BlockRV, columns: LoopRV) -> bool:
-    """Whether the loop variable moves the last dimension of the buffer that the block writes."""
+def indexes_last_dimension(schedule: Schedule, block: BlockRV, columns: LoopRV) -> bool:
+    """Return whether the loop variable moves the last dimension of the buffer that the block writes."""
     node = schedule.get(block)
     last, loops = node.writes[0].region[-1].min, loops_of_axes(schedule, block)
     return any(
@@ -124,9 +124,9 @@ def _prefetch(schedule: Schedule, block: BlockRV, loop: LoopRV, target: _core.Ta
             continue
         is_open = any(extent is None for extent in extents)
         if is_open or math.prod(extent or 0 for extent in extents) * item > target.l2_bytes:
-            most = (target.l2_bytes + 1,) if is_open else ()
+            min_bytes = (target.l2_bytes + 1,) if is_open else ()
             positions = max(1, min(PREFETCHED_POSITIONS, PREFETCHED_AHEAD_BYTES // row))
-            try_step(schedule.prefetch_indirect, loop, block, position, positions, *most)
+            try_step(schedule.prefetch_indirect, loop, block, position, positions, *min_bytes)
 
 
 def _run_in_parallel(schedule: Schedule, loop: LoopRV) -> bool:

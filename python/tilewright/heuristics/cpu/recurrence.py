@@ -37,7 +37,7 @@ def _carried_axes(schedule: Schedule, info: BlockInfo) -> set[int]:
 
 
 def is_recurrence(match: Match) -> bool:
-    """Whether elements depend on other elements of the same buffer."""
+    """Return whether elements depend on other elements of the same buffer."""
     return not match.info.parts and bool(_carried_axes(match.schedule, match.info))
 
 

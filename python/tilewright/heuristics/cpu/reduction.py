@@ -48,24 +48,24 @@ def vectorized_result_axis(info: BlockInfo, target: _core.Target) -> int | None:
 
 
 def vectorizes_results(match: Match) -> bool:
-    """Whether the lanes accumulate adjacent results."""
+    """Return whether the lanes accumulate adjacent results."""
     return vectorized_result_axis(match.info, match.target) is not None
 
 
-def replaces_argument(match: Match) -> bool:
-    """Whether the block is an argmin or argmax."""
+def is_argreduce_block(match: Match) -> bool:
+    """Return whether the block is an argmin or argmax."""
     return is_argreduce(match.schedule.get(match.info.block))
 
 
 def slides_over_boundary(match: Match) -> bool:
-    """Whether windows slide along the lanes and cross the boundary of the buffer that they read."""
+    """Return whether windows slide along the lanes and cross the boundary of the buffer that they read."""
     along = vectorized_result_axis(match.info, match.target)
     return along is not None and has_boundary(match.schedule.get(match.info.block), match.info, along)
 
 
 def is_matrix_vector(match: Match) -> bool:
-    """Whether most of the work is loading an operand whose elements are used in one product each, as the matrix of a
-    matrix-vector product."""
+    """Return whether most of the work is loading an operand whose elements are used in one product each, as the matrix
+    of a matrix-vector product."""
     info, target, along = match.info, match.target, vectorized_result_axis(match.info, match.target)
     if along is None:
         return False

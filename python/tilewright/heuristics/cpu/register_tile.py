@@ -110,8 +110,9 @@ def _tiled(info: BlockInfo) -> list[int]:
 
 
 def _may_cut(info: BlockInfo, interleaved: bool, axis: int, size: int) -> bool:
-    """Whether a tile of `size` steps may have a tail. It may not if other results are stored between `interleaved`
-    ones, because what a partial tile leaves there cannot be proved, and not at the end of a part of an axis."""
+    """Return whether a tile of `size` steps may have a tail. It may not if other results are stored between
+    `interleaved` ones, because what a partial tile leaves there cannot be proved, and not at the end of a part of an
+    axis."""
     whole = (not interleaved or info.store.strides[axis] == 1) and not info.axes[axis].is_part
     return whole or info.divides(size, axis)
 

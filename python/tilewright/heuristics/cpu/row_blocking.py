@@ -104,7 +104,7 @@ def _read_by(info: BlockInfo) -> set[ir.Buffer]:
 
 
 def _has_instructions(info: BlockInfo) -> bool:
-    """Whether operands have dot-product instructions or AMX, which row blocking does not support."""
+    """Return whether operands have dot-product instructions or AMX, which row blocking does not support."""
     return any(
         not operand.buffer.dtype.startswith("float") or operand.width < 4 for operand in (info.store, *info.reads)
     )

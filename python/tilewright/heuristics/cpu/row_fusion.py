@@ -59,8 +59,8 @@ def _is_short(schedule: Schedule, block: BlockRV, lanes: int) -> bool:
 
 
 def _depends_on_row(schedule: Schedule, block: BlockRV, row: LoopRV) -> bool:
-    """Whether different rows read different results of a block; results that all rows share are computed once, before
-    the rows."""
+    """Return whether different rows read different results of a block; results that all rows share are computed once,
+    before the rows."""
     written, of_rows = schedule.get(block).writes[0].buffer, schedule.get(row).loop_var
     for consumer in schedule.get_consumers(block):
         info = block_info(schedule, consumer)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.heuristics.block_info import constant
-from tilewright.heuristics.cpu.ragged_rows import buffers_in, lies_along
+from tilewright.heuristics.cpu.ragged_rows import buffers_in, indexes_last_dimension
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.nodes import nodes_of, uses
@@ -103,7 +103,7 @@ def columns_of(schedule: Schedule, block: BlockRV) -> tuple[list[BlockRV], LoopR
             return None
         levels += inside
     loops = schedule.get_loops(levels[-1])
-    return (levels, loops[-1]) if loops and lies_along(schedule, levels[-1], loops[-1]) else None
+    return (levels, loops[-1]) if loops and indexes_last_dimension(schedule, levels[-1], loops[-1]) else None
 
 
 def move_outermost(schedule: Schedule, levels: Sequence[BlockRV], loop: LoopRV) -> None:
@@ -142,15 +142,16 @@ def _outermost_blocks(function: ir.PrimFunc) -> Iterator[ir.Block]:
 
 
 def _adds_to_selected(node: ir.Block) -> bool:
-    """Whether a block adds to a buffer that another block has initialized, and data select what it reads or writes."""
+    """Return whether a block adds to a buffer that another block has initialized, and data select what it reads or
+    writes."""
     if node.init is not None or not _updated(node):
         return False
     return any(buffers_in(side.min) for region in [*node.reads, *node.writes] for side in region.region)
 
 
 def _selects_what_it_adds_to(node: ir.Block) -> bool:
-    """Whether data select the elements to which the steps of a reduction add, so that several steps may add to one
-    element."""
+    """Return whether data select the elements to which the steps of a reduction add, so that several steps may add to
+    one element."""
     if node.init is not None or len(_updated(node)) != 1:
         return False
     return any(

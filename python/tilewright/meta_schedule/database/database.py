@@ -53,7 +53,7 @@ class Database(ABC):
 
     @abstractmethod
     def has_workload(self, mod: ir.IRModule) -> bool:
-        """Whether the program was committed."""
+        """Return whether the program was committed."""
 
     @abstractmethod
     def commit_workload(self, mod: ir.IRModule) -> Workload:

@@ -96,8 +96,8 @@ def check_place(place: Any) -> None:
     if place in ("union", "ordered_union"):
         raise ArgumentError.of(
             "database/read-only",
-            f"database={place!r}: unions keep no records of their own",
-            'tune with database="sqlite", and ask UnionDatabase(that, others...) afterwards',
+            f"database={place!r}: unions store no records",
+            'tune with database="sqlite", and query UnionDatabase(that, others...) afterwards',
         )
     if place not in _KINDS and not is_server(place) and not _is_path(place):
         hint = limits.closest(str(place), _KINDS, 'kinds such as "sqlite", and paths such as "records.db"')
@@ -105,11 +105,11 @@ def check_place(place: Any) -> None:
 
 
 def _is_path(place: Any) -> bool:
-    """Whether a value is the path of a file or a folder, and not a misspelled kind."""
+    """Return whether a value is the path of a file or a folder, and not a misspelled kind."""
     if not isinstance(place, str):
         return isinstance(place, os.PathLike)
     return place.endswith(_ENDINGS) or any(mark in place for mark in (os.sep, ".")) or Path(place).exists()
 
 
 def _without_server(example: str) -> ArgumentError:
-    return ArgumentError.of("database/server-address", "which PostgreSQL server is not said", f"say it: {example}")
+    return ArgumentError.of("database/server-address", "no PostgreSQL server was given", f"pass its address: {example}")

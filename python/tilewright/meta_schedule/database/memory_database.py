@@ -56,7 +56,7 @@ class MemoryDatabase(Database):
 
     @explained
     def has_workload(self, mod: ir.IRModule) -> bool:
-        """Whether the program was committed."""
+        """Return whether the program was committed."""
         return self._workloads.find(mod) is not None
 
     @explained

@@ -36,23 +36,23 @@ class ScheduleFnDatabase(Database):
         _refuse()
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
-        """Refuses."""
+        """Raise ArgumentError: only queries are supported."""
         _refuse()
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
-        """Refuses."""
+        """Raise ArgumentError: only queries are supported."""
         _refuse()
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
-        """Refuses."""
+        """Raise ArgumentError: only queries are supported."""
         _refuse()
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
-        """Refuses."""
+        """Raise ArgumentError: only queries are supported."""
         _refuse()
 
     def store_for_search(self) -> NoReturn:
-        """Refuses."""
+        """Raise ArgumentError: only queries are supported."""
         _refuse()
 
     def __len__(self) -> int:
@@ -77,5 +77,7 @@ class ScheduleFnDatabase(Database):
 
 def _refuse() -> NoReturn:
     raise ArgumentError.of(
-        "database/only-queries", "a function that schedules keeps no records", "ask it by query_schedule and the like"
+        "database/only-queries",
+        "a database that schedules by a function stores no records",
+        "use query_schedule, query_tuning_record or query_ir_module",
     )

@@ -47,7 +47,7 @@ class TablesDatabase(Database):
         self._hashes: dict[str, str] = {}  # hashes by which this database compares programs
 
     def has_workload(self, mod: ir.IRModule) -> bool:
-        """Whether the program was committed."""
+        """Return whether the program was committed."""
         return bool(self._rows_of(mod))
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
@@ -164,7 +164,7 @@ class SQLiteDatabase(TablesDatabase):
 
     @property
     def path(self) -> str:
-        """The path of the file; ":memory:" if there is none."""
+        """Return the path of the file; ":memory:" if there is none."""
         return str(self._store.path)
 
     def flush(self) -> None:

@@ -152,14 +152,14 @@ class TuningRecord:
         return math.fsum(self.run_secs) / len(self.run_secs) if self.run_secs else FAILED
 
     def is_valid(self) -> bool:
-        """Whether the record was measured and its trace has steps."""
+        """Return whether the record was measured and its trace has steps."""
         steps = self.trace.insts
         seconds = self.run_secs or [FAILED]
         measured = any(s != FAILED for s in seconds) and all(s >= 0 and math.isfinite(s) for s in seconds)
         return measured and bool(steps and steps[0].kind.name != "EnterPostproc")
 
     def serves(self, target: TargetLike | None) -> bool:
-        """Whether the record applies to a target: the same processor, with at most as many threads."""
+        """Return whether the record applies to a target: the same processor, with at most as many threads."""
         return target is None or self.target is None or serves(self.target, _core.Target(target))
 
     def __repr__(self) -> str:
@@ -203,7 +203,7 @@ def best_in(database: Database, workload: Workload, top_k: int) -> list[TuningRe
 
 
 def is_in(database: Database, module: ir.IRModule) -> bool:
-    """Whether a database of any kind knows a program.
+    """Return whether a database of any kind knows a program.
 
     Raises:
         tilewright.ArgumentError: the database's result is neither true nor false.

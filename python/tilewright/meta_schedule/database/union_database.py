@@ -35,15 +35,15 @@ class UnionDatabase(Database):
         self.databases = databases
 
     def has_workload(self, mod: ir.IRModule) -> bool:
-        """Whether one of the databases has the program."""
+        """Return whether one of the databases has the program."""
         return any(is_in(database, mod) for database in self.databases)
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
-        """Refuses."""
+        """Raise ArgumentError: unions store no records."""
         _refuse()
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
-        """Refuses."""
+        """Raise ArgumentError: unions store no records."""
         _refuse()
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
@@ -61,7 +61,7 @@ class UnionDatabase(Database):
         return [record for database in self.databases for record in records_in(database)]
 
     def store_for_search(self) -> NoReturn:
-        """Refuses."""
+        """Raise ArgumentError: unions store no records."""
         _refuse()
 
     def __len__(self) -> int:

@@ -69,7 +69,7 @@ class DaskRunner(Runner):
         return [self._run_one(each) for each in runner_inputs]
 
     def close(self) -> None:
-        """Leaves the cluster."""
+        """Leave the cluster."""
         self._close()
 
     def _run_one(self, each: RunnerInput) -> RunnerFuture:

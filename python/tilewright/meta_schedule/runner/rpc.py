@@ -43,11 +43,11 @@ class RPCConfig:
                 object.__setattr__(self, name, kind(value))
 
     def connect_tracker(self) -> Any:
-        """Refuses."""
+        """Raise an error: Tilewright has no RPC."""
         refuse()
 
     def connect_server(self) -> Any:
-        """Refuses."""
+        """Raise an error: Tilewright has no RPC."""
         refuse()
 
     def count_num_servers(self, allow_missing: bool = True) -> int:
@@ -77,5 +77,5 @@ class RPCRunner(Runner):
         refuse()
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
-        """Refuses."""
+        """Raise an error: Tilewright has no RPC."""
         refuse()

@@ -65,7 +65,7 @@ class RunnerFuture:
         self._done, self._result = f_done, f_result
 
     def done(self) -> bool:
-        """Whether :meth:`result` returns without waiting."""
+        """Return whether :meth:`result` returns without waiting."""
         if self._done is None:
             raise NotImplementedError(f"{type(self).__name__} does not define done()")
         return self._done()

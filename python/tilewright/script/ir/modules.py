@@ -20,17 +20,18 @@ from tilewright.script.tir.functions import captured, class_code, define_functio
 
 
 class FunctionNames:
-    """The name of the class inside its body: its functions, which may be called before they are defined."""
+    """The namespace of a module class inside its own body. Attributes are the module's functions, also before their
+    definition."""
 
     def __init__(self, name: str, functions: Mapping[str, Any]) -> None:
-        # Functions may have any name, also that of an attribute: only `__getattribute__` knows all of them.
+        # A function may be named like any attribute, so lookups go through __getattribute__.
         object.__setattr__(self, "_parts", (name, functions))
 
     def __getattribute__(self, name: str) -> Any:
         module, functions = object.__getattribute__(self, "_parts")
         if name in functions:
             return functions[name]
-        if name.startswith("__"):  # what Python asks of every object
+        if name.startswith("__"):  # attributes that Python reads of every object
             return object.__getattribute__(self, name)
         raise ScriptProblem(
             "script/unknown-function",
@@ -39,29 +40,29 @@ class FunctionNames:
         )
 
 
-#: The attribute that holds what module_global_infos says.
+#: attribute of a module with the argument of module_global_infos
 GLOBAL_INFOS = "global_infos"
 
 
 def module_attrs(attrs: dict[str, Any]) -> None:
-    """The attributes of the module."""
+    """Set the attributes of the module."""
     # Python also runs the body of the class, before the decorator parses its text: then there is no builder.
     if _script.IRBuilder.is_in_scope():
         _script.module_attrs(attrs)
 
 
 def module_get_attrs() -> dict[str, Any]:
-    """The attributes given so far; of a class that Python runs itself, none."""
+    """Return the attributes set so far; {} while Python runs the class body."""
     return dict(_script.module_attributes()) if _script.IRBuilder.is_in_scope() else {}
 
 
 def module_get_attr(attr_key: str) -> Any:
-    """One attribute of the module, None when it is not there."""
+    """Return one attribute of the module; None if unset."""
     return module_get_attrs().get(attr_key)
 
 
 def module_set_attr(attr_key: str, attr_value: Any, allow_overwrite: bool = False) -> None:
-    """One more attribute of the module.
+    """Set one attribute of the module.
 
     Args:
         attr_key: its name.
@@ -81,14 +82,14 @@ def module_global_infos(global_infos: dict[str, list[Any]]) -> None:
 
 
 def dummy_global_info() -> dict[str, Any]:
-    """A description that says nothing."""
+    """Return a placeholder global info, TVM's DummyGlobalInfo."""
     return {"kind": "dummy"}
 
 
 def parse_module(
     source: Source, names: Mapping[str, Any], outer: Sequence[Mapping[str, Any]], check_well_formed: bool = True
 ) -> Any:
-    """The module that the class in `source` says."""
+    """Parse the class in `source` and return its module."""
     node = source.tree.body[-1]
     assert isinstance(node, ast.ClassDef)
     parser = Parser(source, dialect("ir"), names, outer)
@@ -97,7 +98,7 @@ def parse_module(
 
 
 def define_module(parser: Parser, node: ast.ClassDef) -> None:
-    """Builds the module in the current builder."""
+    """Build the module in the current builder."""
     parser.mark(node)
     frame = _script.module()
     functions: dict[str, Any] = {}
@@ -131,7 +132,7 @@ def _declare(parser: Parser, node: ast.FunctionDef, functions: dict[str, Any]) -
 
 @register("ir", "FunctionDef")
 def visit_function(parser: Parser, node: ast.FunctionDef) -> None:
-    """A function of the module, of the dialect that its decorator says."""
+    """Define a function of the module, in the dialect of its decorator."""
     decorator = None
     for item in node.decorator_list:
         value = parser.eval(item)
@@ -151,14 +152,14 @@ def visit_function(parser: Parser, node: ast.FunctionDef) -> None:
 
 @register("ir", "Expr")
 def visit_expr(parser: Parser, node: ast.Expr) -> None:
-    """I.module_attrs and the like, which act by themselves."""
+    """Evaluate a call such as I.module_attrs for its side effect."""
     if not isinstance(node.value, ast.Constant):
         parser.eval(node.value)
 
 
 @register("ir", "Assign")
 def visit_assign(parser: Parser, node: ast.Assign) -> None:
-    """A Python value for the functions of the module."""
+    """Bind a Python value that the module's functions can use."""
     value = parser.eval(node.value)
     for target in node.targets:
         bind_python(parser, target, value)
@@ -166,18 +167,19 @@ def visit_assign(parser: Parser, node: ast.Assign) -> None:
 
 @register("ir", "AnnAssign")
 def visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
-    """A Python value for the functions of the module."""
+    """Bind a Python value that the module's functions can use."""
     if node.value is not None:
         bind_python(parser, node.target, parser.eval(node.value))
 
 
 @register("ir", "Pass")
 def visit_pass(parser: Parser, node: ast.Pass) -> None:
-    """Nothing."""
+    """Accept `pass`; it adds nothing."""
 
 
 def _ir_module(cls: type | None = None, *, check_well_formed: bool = True) -> Any:
-    """The module of the functions of a class: ``@I.ir_module`` above it; the class becomes an :class:`IRModule`.
+    """Return the module of the functions of a class with the decorator ``@I.ir_module``; the class becomes an
+    :class:`IRModule`.
 
     Args:
         cls: class whose body has functions under ``@T.prim_func``, and calls of ``I.module_attrs``.

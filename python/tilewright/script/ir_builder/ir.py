@@ -12,5 +12,5 @@ def_function = _script.def_function
 
 
 def ir_module() -> Any:
-    """A module; the functions built inside become its functions."""
+    """Open a module; the functions built inside become its functions."""
     return _script.module()

@@ -11,7 +11,7 @@ from tilewright.script.tir import *  # noqa: F403
 
 
 def prim_func(is_private: builtins.bool = False) -> Any:  # type: ignore[no-redef]
-    """A function; give it a name with T.func_name and parameters with T.arg."""
+    """Open a function; set its name with T.func_name and its parameters with T.arg."""
     return _script.prim_func(is_private)
 
 

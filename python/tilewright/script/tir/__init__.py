@@ -93,7 +93,7 @@ class _AbsentName(AttributeError):
 
 
 def __getattr__(name: str) -> Any:
-    """Vector types of any length: T.int8x12."""
+    """Return a vector type of any length, such as T.int8x12."""
     if name in _ABSENT:
         error = _AbsentName(f"Tilewright has no T.{name}: {_ABSENT[name]}", name=name, obj=_sys.modules[__name__])
         error.hint = _ABSENT[name]

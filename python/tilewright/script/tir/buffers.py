@@ -27,7 +27,7 @@ class _BufferNamespace:
         axis_separators: Any = None,
         name: str = "buffer",
     ) -> Any:
-        """A buffer; `shape` may also be a buffer, to get another one like it.
+        """Return a buffer; `shape` may also be a buffer, to get another one like it.
 
         Args:
             shape: the extents, expressions too; or a buffer.
@@ -62,7 +62,7 @@ Buffer = _BufferNamespace()
 
 
 def like(buffer: Any) -> Any:
-    """A new buffer of the same shape, type and layout."""
+    """Return a new buffer of the same shape, type and layout."""
     return _script.buffer(
         buffer.shape,
         buffer.dtype,
@@ -90,7 +90,7 @@ Ptr = _Ptr()
 
 
 def buffer_var(dtype: Any, storage_scope: str = "global") -> Any:
-    """A fresh pointer variable.
+    """Return a new pointer variable.
 
     Args:
         dtype: the type of the elements it points to.
@@ -103,5 +103,5 @@ def buffer_var(dtype: Any, storage_scope: str = "global") -> Any:
 
 
 def declare(shape: Any, dtype: str = "float32", *, name: str = "buffer", **layout: Any) -> Any:
-    """A buffer with a name of its own; `layout` as for T.Buffer."""
+    """Return a buffer with a name of its own; `layout` as for T.Buffer."""
     return _script.buffer(shape, dtype, name=name, **layout)

@@ -13,7 +13,7 @@ from tilewright.support.dtype_names import DTYPE_NAMES
 
 
 def check_dtype(dtype: Any) -> None:
-    """Says so when a text is the name of no data type.
+    """Raise an error if a string is not the name of a data type.
 
     Raises:
         tilewright.ScriptError: the text is not a data type.
@@ -27,8 +27,7 @@ def check_dtype(dtype: Any) -> None:
 
 
 def no_dtype(text: str, otherwise: str = 'for instance "float32"', *, is_near: bool = True) -> ScriptError:
-    """The error for a text that is the name of no data type; `otherwise` is its hint where no name is near, or not
-    meant."""
+    """Return the error for an invalid dtype name; `otherwise` is the hint if no known name is similar."""
     hint = (did_you_mean(text, DTYPES) if is_near else "") or otherwise
     return fail("script/dtype", f"'{text}' is not a data type", hint)
 
@@ -50,7 +49,7 @@ class DType:
         self._type = _core.PrimType(dtype)
 
     def __call__(self, expr: Any = None, *, is_size_var: bool = False) -> Any:
-        """A constant or a cast; without `expr` a fresh variable."""
+        """Return a constant or a cast; without `expr`, a new variable."""
         if expr is None:
             return _script.fresh_var(self._type, is_size_var)
         if isinstance(expr, _core.StringImm) and self.dtype == "uint32" and expr.value.startswith("llvm."):
@@ -82,7 +81,7 @@ DTYPES: dict[str, DType] = {name: DType("bool" if name == "boolean" else name) f
 
 
 def ptr(dtype: Any, storage_scope: str = "global", is_size_var: bool = False) -> Any:
-    """A fresh pointer variable to elements of `dtype`; the same as ``T.handle(dtype, storage_scope)``.
+    """Return a new pointer variable to elements of `dtype`; the same as ``T.handle(dtype, storage_scope)``.
 
     Args:
         dtype: the type of the elements it points to.
@@ -96,7 +95,7 @@ def ptr(dtype: Any, storage_scope: str = "global", is_size_var: bool = False) ->
 
 
 def handle(dtype: Any = None, storage_scope: str = "global", *, is_size_var: bool = False) -> Any:
-    """A fresh pointer variable: to elements of `dtype` in memory of `storage_scope`, or opaque without a dtype.
+    """Return a new pointer variable: to elements of `dtype` in memory of `storage_scope`, or opaque without a dtype.
 
     Args:
         dtype: the type of the elements it points to; None for an opaque pointer.

@@ -41,7 +41,7 @@ class Reduction:
     initial: tuple[_core.Expr, ...] | None
 
     def _refuse(self, *other: Any) -> Any:
-        """A reduction is no value inside of a formula."""
+        """Raise an error: a reduction cannot be an operand inside a formula."""
         raise ArgumentTypeError.of(
             "te/reduction",
             "a reduction stands for the whole value of a formula, so nothing can be computed with it there",
@@ -66,11 +66,11 @@ class Formula:
 
     @property
     def values(self) -> tuple[_core.Expr, ...]:
-        """The values, one for each tensor."""
+        """Return the values, one for each tensor."""
         return self.body.values if isinstance(self.body, Reduction) else self.body
 
     def expressions(self) -> list[_core.Expr]:
-        """All expressions that are computed."""
+        """Return all expressions that are computed."""
         if not isinstance(self.body, Reduction):
             return list(self.body)
         condition = [] if self.body.condition is None else [self.body.condition]
@@ -83,7 +83,7 @@ Domain = _core.Range | _core.Expr | int | tuple[_core.Expr | int, _core.Expr | i
 
 
 def as_shape(shape: Any) -> list[Any]:
-    """The extents of a shape, which may be one number.
+    """Return the extents of a shape, which may be one number.
 
     Raises:
         tilewright.ArgumentTypeError: an extent is neither a number nor an expression.
@@ -108,7 +108,7 @@ def as_shape(shape: Any) -> list[Any]:
 
 
 def as_dtype(dtype: Any) -> Any:
-    """The type of elements, which NumPy's types name too.
+    """Return the data type of elements; NumPy's types are accepted.
 
     Raises:
         tilewright.ArgumentError: the data type does not exist.
@@ -122,7 +122,7 @@ def as_dtype(dtype: Any) -> Any:
 
 
 def reduce_axis(dom: Domain, name: str = "rv") -> _core.IterVar:
-    """An axis to reduce over: ``(begin, end)`` or a range.
+    """Return a reduction axis over ``(begin, end)`` or a range.
 
     Args:
         dom: ``(begin, end)``, a Range, or the end of a range from 0.
@@ -182,7 +182,7 @@ def _is_axis(value: Any) -> bool:
 def comm_reducer(
     fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce"
 ) -> Callable[..., Any]:
-    """A reducer of one's own.
+    """Return a user-defined reducer.
 
     Args:
         fcombine: two values -> their combination; for tuples two tuples -> a tuple.
@@ -314,7 +314,7 @@ def _axis_names(function: Callable[..., Any], count: int) -> list[str]:
 
 
 def formula(shape: list[Any], function: Callable[..., Any], names: Sequence[str] | None = None) -> Formula:
-    """The formula that a function of the indices says.
+    """Return the formula that a function of the indices computes.
 
     Args:
         shape: the extents.
@@ -369,7 +369,7 @@ def formula(shape: list[Any], function: Callable[..., Any], names: Sequence[str]
 
 
 def _wants_numbers(text: str) -> bool:
-    """Whether a message of Python or of NumPy complains of one of our expressions in place of a number."""
+    """Return whether a message of Python or NumPy complains about an expression where it needs a number."""
     if "number" not in text and "ufunc" not in text:
         return False
     named = (getattr(_core, word, None) for word in re.findall(r"\w+", text))
@@ -377,7 +377,7 @@ def _wants_numbers(text: str) -> bool:
 
 
 def emit(what: Formula, names: Sequence[str], buffers: Sequence[Any], attrs: dict[str, Any]) -> None:
-    """Adds the loops and blocks that compute `buffers` to what the current builder builds.
+    """Add the loops and blocks that compute `buffers` to the program of the current builder.
 
     Args:
         what: the formula.
@@ -406,7 +406,7 @@ def emit(what: Formula, names: Sequence[str], buffers: Sequence[Any], attrs: dic
 
 
 def _groups(what: Formula) -> list[list[_core.IterVar]]:
-    """The axes in the order of their loops, in groups: the bounds of an axis use axes of earlier groups only.
+    """Return the axes in the order of their loops, in groups: the bounds of an axis use only axes of earlier groups.
 
     There is one group where all bounds are known beforehand.
     """
@@ -430,12 +430,12 @@ def _groups(what: Formula) -> list[list[_core.IterVar]]:
 
 
 def bounds(axis: _core.IterVar) -> list[_core.Expr]:
-    """The expressions that say where an axis begins and ends."""
+    """Return the expressions for the begin and the extent of an axis."""
     return [] if axis.dom is None else [axis.dom.min, axis.dom.extent]
 
 
 def _bounds_in(axis: _core.IterVar, mapping: dict[Any, Any]) -> list[Any]:
-    """The bounds, as the axes of blocks say them that replace the formula's own."""
+    """Return the bounds, with the formula's axes replaced by those of the blocks."""
     return [_core.substitute(bound, mapping) for bound in bounds(axis)]
 
 
@@ -450,7 +450,7 @@ def _emit_ragged(
     buffers: Sequence[Any],
     attrs: dict[str, Any],
 ) -> None:
-    """A reduction over axes whose bounds use other axes: a block in a block for each group.
+    """Emit a reduction over axes whose bounds use other axes: nested blocks, one for each group.
 
     A range may be empty, so a block of its own stores what the reduction starts from: no step does.
     """
@@ -473,7 +473,7 @@ def _emit_ragged(
 
 
 def _open_loops(opened: ExitStack, axes: Sequence[_core.IterVar], mapping: dict[Any, Any]) -> list[Any]:
-    """Opens a loop for each axis; gives their variables."""
+    """Open a loop for each axis; return their variables."""
     loops = []
     for axis in axes:
         begin, extent = _bounds_in(axis, mapping)
@@ -485,7 +485,7 @@ def _open_loops(opened: ExitStack, axes: Sequence[_core.IterVar], mapping: dict[
 def _block_axes(
     axes: Sequence[_core.IterVar], loops: Sequence[Any], mapping: dict[Any, Any], attrs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[Any, Any]]:
-    """The axes of the block, as indices of its stores and as what replaces the formula's own."""
+    """Define the axes of the block. Return them as indices of its stores, and as replacements of the formula's axes."""
     own = []
     for axis, loop in zip(axes, loops, strict=True):
         domain = _core.Range(*_bounds_in(axis, mapping))
@@ -528,7 +528,7 @@ def _emit_step(reduction: Reduction, buffers: Sequence[Any], indices: tuple[Any,
 
 
 def compute(shape: Any, fcompute: Callable[..., Any], name: str | None = None, out: Any = None) -> Any:
-    """Computes a buffer by a formula, here in the script; a formula with a tuple of values gives as many buffers.
+    """Compute a buffer by a formula inside the script; a formula with a tuple of values yields as many buffers.
 
     With `out` there is no result.
 
@@ -561,7 +561,7 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str | None = None, o
 
 
 def _assigned_name() -> str:
-    """The name that the statement at work assigns to."""
+    """Return the name that the current statement assigns to."""
     parser = active_parser()
     statement = parser.statement if parser else None
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):

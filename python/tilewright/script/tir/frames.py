@@ -37,7 +37,7 @@ allocate = _script.allocate
 
 
 def func_ret(ret_type: Any) -> None:
-    """The type of what the function returns: T.int32, or a type as a node.
+    """Set the return type of the function: T.int32, or a type as a node.
 
     Args:
         ret_type: the type.
@@ -48,7 +48,7 @@ def func_ret(ret_type: Any) -> None:
 
 
 def prefetch(buffer: Any, bounds: Any = None) -> None:
-    """Asks for a region to be brought into the cache: one hint for each line of 64 bytes.
+    """Prefetch a region into the cache, with one hint for each line of 64 bytes.
 
     Args:
         buffer: the buffer, or a region of it (``T.prefetch(A[i, 0:64])``).
@@ -95,7 +95,7 @@ def assume_disjoint(*buffers: Any) -> None:
 
 
 def serial(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None) -> Any:
-    """A loop from `start` (0 when omitted) up to, not including, `stop`.
+    """Open a loop from `start` (default 0) to `stop`, exclusive.
 
     Args:
         start, stop: the range; with one argument, it is the end.
@@ -110,7 +110,7 @@ def serial(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None =
 def thread_binding(
     start: Any, stop: Any = None, thread: str | None = None, *, annotations: dict[str, Any] | None = None
 ) -> Any:
-    """A loop whose iterations are the threads of an axis: ``T.thread_binding(32, thread="threadIdx.x")``.
+    """Open a loop whose iterations are the threads of an axis: ``T.thread_binding(32, thread="threadIdx.x")``.
 
     Args:
         start, stop: the range; with one argument, it is the end, and begins at 0.
@@ -132,7 +132,7 @@ def thread_binding(
 
 
 def grid(*extents: Any) -> Any:
-    """A nest of serial loops, the first one outermost; also over the items of lists, as in ``T.grid(A.shape)``.
+    """Open a nest of serial loops, the first one outermost; also over the items of lists, as in ``T.grid(A.shape)``.
 
     Args:
         *extents: the numbers of iterations, or lists of them.
@@ -166,7 +166,7 @@ def _regions(what: str, regions: Sequence[Any]) -> list[Any]:
 
 
 def reads(*regions: Any) -> None:
-    """The regions that the block reads; omitted, they are computed from its body.
+    """Declare the regions that the block reads; by default they are computed from its body.
 
     Args:
         *regions: elements and slices of buffers, ``A[i, 0:4]``, or lists of them.
@@ -175,7 +175,7 @@ def reads(*regions: Any) -> None:
 
 
 def writes(*regions: Any) -> None:
-    """The regions that the block writes; omitted, they are computed from its body.
+    """Declare the regions that the block writes; by default they are computed from its body.
 
     Args:
         *regions: elements and slices of buffers, ``A[i, 0:4]``, or lists of them.
@@ -196,7 +196,7 @@ def match_buffer(
     buffer_type: str = "",
     axis_separators: Any = None,
 ) -> Any:
-    """The buffer behind a parameter, or a view of a region inside a block.
+    """Return the buffer behind a parameter, or a view of a region inside a block.
 
     Args:
         param: the parameter, of type T.handle; or the region, A[0:16, j:j + 4].
@@ -219,7 +219,7 @@ def match_buffer(
 
 
 def allocate_const(data: Any, dtype: Any, extents: Any, annotations: dict[str, Any] | None = None) -> Any:
-    """A constant array that lives as long as the scope; `data` is an array or nested lists.
+    """Return a constant array that lives as long as the scope; `data` is an array or nested lists.
 
     Args:
         data: the elements, in the order of the memory.
@@ -234,7 +234,7 @@ def allocate_const(data: Any, dtype: Any, extents: Any, annotations: dict[str, A
 
 
 def tensor_data(data: Any, dtype: Any = None) -> Any:
-    """An array as a node."""
+    """Convert an array to a node."""
     if isinstance(data, _core.TensorData):
         return data
     name = str(dtype) if dtype is not None else None
@@ -248,7 +248,7 @@ def tensor_data(data: Any, dtype: Any = None) -> Any:
 
 
 def realize(buffer_slice: Any, storage_scope: str | None = None, condition: Any = True) -> Any:
-    """Memory for a region of a buffer; a scope is said by an attribute around it.
+    """Allocate memory for a region of a buffer; an enclosing attribute sets the memory scope.
 
     Args:
         buffer_slice: the region, ``A[0:16, 0:16]``.
@@ -262,7 +262,7 @@ def realize(buffer_slice: Any, storage_scope: str | None = None, condition: Any 
 
 
 def attr(node: Any, attr_key: str, value: Any) -> Any:
-    """An attribute of a node for the statements inside.
+    """Set an attribute of a node for the statements inside.
 
     Args:
         node: what the attribute is about.
@@ -276,7 +276,7 @@ def attr(node: Any, attr_key: str, value: Any) -> Any:
 
 
 def LetStmt(value: Any, type_annotation: Any = None, *, var: Any = None) -> Any:
-    """Binds a variable (`var`, or a fresh one) to a value.
+    """Bind a variable (`var`, or a new one) to a value.
 
     Args:
         value: what is bound.
@@ -293,7 +293,7 @@ def LetStmt(value: Any, type_annotation: Any = None, *, var: Any = None) -> Any:
 
 
 def let(var: Any, value: Any, body: Any = None) -> Any:
-    """The expression ``let var = value in body``, or without body a scope.
+    """Return the expression ``let var = value in body``, or without body a scope.
 
     Args:
         var: the variable that is bound.
@@ -307,14 +307,14 @@ def let(var: Any, value: Any, body: Any = None) -> Any:
 
 
 def _as_type_of(var: Any, value: Any) -> Any:
-    """A number in the type of the variable that it is bound to."""
+    """Convert a number to the type of the variable that it is bound to."""
     dtype = _DTYPES.get(var.dtype) if isinstance(var, _core.Var) else None
     is_number = value.__class__ is int or (value.__class__ is float and dtype is not None and "float" in dtype.dtype)
     return dtype(value) if dtype is not None and is_number else value
 
 
 def Let(expr: Any, where: dict[Any, Any]) -> Any:
-    """The expression with the variables of `where` bound, the first one innermost.
+    """Return the expression with the variables of `where` bound, the first one innermost.
 
     Args:
         expr: the expression.
@@ -329,7 +329,7 @@ def Let(expr: Any, where: dict[Any, Any]) -> Any:
 
 
 def func_gen(name: str) -> str:
-    """The name as it is; kept for scripts that spell it.
+    """Return the name unchanged; kept for scripts that use it.
 
     Args:
         name: any.
@@ -357,7 +357,7 @@ def _range(dom: Any) -> Any:
 
 
 def Range(begin: Any, end: Any) -> Any:
-    """The integers from `begin` up to, not including, `end`.
+    """Return the range of integers from `begin` to `end`, exclusive.
 
     Args:
         begin, end: integers, or expressions of them.
@@ -401,7 +401,8 @@ class axis:
 
     @staticmethod
     def remap(kinds: str, bindings: Sequence[Any], dtype: str = "int32") -> Any:
-        """Axes over the whole domains of loop variables, one letter each: S or R; a single one is not a tuple."""
+        """Define block axes over the whole domains of loop variables, one letter each: S or R. A single axis is not a
+        tuple."""
         axes = _script.remap(kinds, list(bindings))
         return axes[0] if len(axes) == 1 else tuple(axes)
 

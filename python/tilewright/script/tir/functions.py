@@ -21,7 +21,7 @@ from tilewright.script.source import BadSyntax, Source, from_function
 
 
 def captured(func: FunctionType) -> dict[str, Any]:
-    """The variables of enclosing functions that the function uses."""
+    """Return the variables of enclosing functions that the function uses."""
     names = {}
     for name, cell in zip(func.__code__.co_freevars, func.__closure__ or (), strict=True):
         try:
@@ -32,8 +32,8 @@ def captured(func: FunctionType) -> dict[str, Any]:
 
 
 def enclosing(frame: FrameType | None, code: CodeType | None) -> list[Mapping[str, Any]]:
-    """Names around the place of definition that the function itself does not capture, innermost first: in annotations,
-    which are strings perhaps, or of a class.
+    """Return the names around the definition that the function does not capture, innermost first: annotations, which
+    may be strings, and class bodies use them.
 
     They are those of the functions in whose text `code` stands, as far as they are running: whatever else is between
     them, such as a decorator of the user's, is no place where the names of the text mean something.
@@ -54,7 +54,7 @@ def enclosing(frame: FrameType | None, code: CodeType | None) -> list[Mapping[st
 
 
 def class_code(frame: FrameType | None, cls: type) -> CodeType | None:
-    """The text of the body of a class in that of the functions that are running."""
+    """Return the code of the body of a class, found in the code of the running functions."""
     while frame is not None:
         waiting = [frame.f_code]
         while waiting:
@@ -67,13 +67,13 @@ def class_code(frame: FrameType | None, cls: type) -> CodeType | None:
 
 
 def _holds(code: CodeType, inner: CodeType) -> bool:
-    """Whether the text of `inner` stands in that of `code`."""
+    """Return whether `inner` is nested in `code`."""
     nested = [item for item in code.co_consts if isinstance(item, CodeType)]
     return builtins.any(item is inner for item in nested) or builtins.any(_holds(item, inner) for item in nested)
 
 
 def read(func: FunctionType) -> Source:
-    """The function's text; a problem with it is the user's."""
+    """Return the source of the function; a syntax error in it is reported as the user's."""
     try:
         return from_function(func)
     except BadSyntax as error:
@@ -83,7 +83,7 @@ def read(func: FunctionType) -> Source:
 def parse_function(
     func: FunctionType, frame: FrameType | None, is_private: bool, check_well_formed: bool = True
 ) -> Any:
-    """The PrimFunc that the text of `func` says."""
+    """Parse the text of `func` and return the PrimFunc."""
     source = read(func)
     node = source.tree.body[0]
     assert isinstance(node, ast.FunctionDef)
@@ -93,7 +93,7 @@ def parse_function(
 
 
 def define_function(parser: Parser, node: ast.FunctionDef, is_private: bool, annotations: Mapping[str, Any]) -> None:
-    """Builds the function in the current builder."""
+    """Build the function in the current builder."""
     parser.mark(node)
     frame = _script.prim_func(is_private)
     opened: list[Any] = []
@@ -142,7 +142,7 @@ _NUMBERS = {bool: "T.bool", int: "T.int32", float: "T.float32"}
 
 
 def parameter(parser: Parser, arg: ast.arg, annotations: Mapping[str, Any]) -> Any:
-    """The variable or buffer that an annotation asks for."""
+    """Define the variable or buffer that an annotation declares."""
     if arg.annotation is None:
         raise ScriptProblem(
             "script/no-annotation",
@@ -167,7 +167,7 @@ def parameter(parser: Parser, arg: ast.arg, annotations: Mapping[str, Any]) -> A
 
 
 def _postponed(parser: Parser, annotation: ast.expr) -> Any:
-    """The value of an annotation that Python has not evaluated."""
+    """Evaluate an annotation that Python has not evaluated."""
     try:
         return parser.eval(annotation)
     except ScriptProblem as problem:
@@ -187,7 +187,7 @@ def _wrong_annotation(arg: ast.arg, what: str, value: Any) -> ScriptProblem:
 
 
 def quoted(parser: Parser, node: ast.expr) -> ast.expr:
-    """An annotation written as a string, as the expression it holds."""
+    """Return an annotation that is a string as the expression inside it."""
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         return node
     try:
@@ -214,7 +214,7 @@ def _returns(parser: Parser, node: ast.expr) -> None:
 
 
 def _in_module_class(frame: FrameType) -> bool:
-    """Whether the frame is the body of a class under @I.ir_module.
+    """Return whether the frame is the body of a class under @I.ir_module.
 
     Python runs the decorator last, and has no record of it before: only the text of the class says so.
     """

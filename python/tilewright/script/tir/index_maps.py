@@ -1,4 +1,4 @@
-"""Maps of indices, as functions of Python say them."""
+"""Build IndexMaps from Python functions of indices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tilewright.script.report import fail
 
 
 class AxisSeparator:
-    """Stands among the new indices of a map where the axes behind it are laid out on their own."""
+    """Marker among the results of an index map: the dimensions after it form a separate group in memory (TVM's axis
+    separator)."""
 
     def __repr__(self) -> str:
         return "T.AXIS_SEPARATOR"
@@ -24,16 +25,18 @@ AXIS_SEPARATOR = AxisSeparator()
 
 
 def _index_variables(mapping: Callable[..., Any], ndim: int | None, dtype: str) -> tuple[list[Any], dict[str, Any]]:
-    """Variables for the parameters of a function of indices, those that are passed by name apart."""
+    """Return index variables for the parameters of `mapping`: positional ones, and keyword-only ones by name."""
     if not callable(mapping):
-        said = f"an index map is made of a function of indices, not of a {type(mapping).__name__}"
-        raise fail("script/index-map", said, "such as lambda i, j: (j, i)")
+        message = f"an index map is made of a function of indices, not of a {type(mapping).__name__}"
+        raise fail("script/index-map", message, "such as lambda i, j: (j, i)")
     kinds = inspect.Parameter
     try:
         parameters = list(inspect.signature(mapping).parameters.values())
-    except ValueError as error:  # int, max: code of C that does not say what it takes
-        said = f"Python does not know what '{getattr(mapping, '__name__', mapping)}' takes"
-        raise fail("script/index-map", said, "write a function of the indices, such as lambda i, j: (j, i)") from error
+    except ValueError as error:  # int, max: C functions without a signature
+        message = f"Python does not know what '{getattr(mapping, '__name__', mapping)}' takes"
+        raise fail(
+            "script/index-map", message, "write a function of the indices, such as lambda i, j: (j, i)"
+        ) from error
     fixed = sum(p.kind is not kinds.VAR_POSITIONAL for p in parameters)
     if any(p.kind is kinds.VAR_KEYWORD for p in parameters):
         raise fail(
@@ -64,7 +67,8 @@ def _names_in(code: CodeType) -> Iterator[str]:
 
 
 def _with_names(mapping: Callable[..., Any], sizes: Mapping[str, Any]) -> Callable[..., Any]:
-    """The function, which finds `T` and these sizes where it names what is defined nowhere."""
+    """Return the function with `T` and `sizes` added to its globals, for names that it uses and nothing defines.
+    Printed traces contain such functions."""
     if not isinstance(mapping, FunctionType):
         return mapping
     known, code = mapping.__globals__, mapping.__code__
@@ -87,7 +91,7 @@ def index_map_with_separators(
     ranges: bool = False,
     sizes: Mapping[str, Any] | None = None,
 ) -> tuple[Any, list[int]]:
-    """The map of indices that a function says, and where it gives AXIS_SEPARATOR among them.
+    """Build an IndexMap from a function; return it with the positions of AXIS_SEPARATOR.
 
     Args:
         mapping: a function of indices that gives new ones: one, or several.
@@ -124,7 +128,7 @@ def index_map_with_separators(
 def index_map(
     mapping: Callable[..., Any], *, ndim: int | None = None, inverse_index_map: Any = None, index_dtype: str = "int32"
 ) -> Any:
-    """The map of indices, of type `index_dtype`, that a function of them says.
+    """Build an IndexMap with indices of type `index_dtype` from a function.
 
     Args:
         mapping: indices -> new indices; it may take ``*indices``.

@@ -58,7 +58,7 @@ OPERATORS = {name: _operator(name) for name in _OPERATOR_NAMES}
 
 
 def truncmod(a: ExprLike, b: ExprLike) -> Expr:
-    """The remainder of a division that rounds towards zero: the node Mod, not folded.
+    """Return the remainder of a division that rounds towards zero: the node Mod, not folded.
 
     Args:
         a, b: integers, or floats, of one type.
@@ -71,7 +71,7 @@ def truncmod(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def Not(a: Any) -> Any:
-    """The node Not(a), not folded.
+    """Return the node Not(a), not folded.
 
     Args:
         a: a bool, or a vector of bools.
@@ -83,7 +83,7 @@ def Not(a: Any) -> Any:
 
 
 def Select(condition: Any, true_value: Any, false_value: Any) -> Any:
-    """One of two values, both of which may be evaluated.
+    """Return one of two values, both of which may be evaluated.
 
     Args:
         condition: a bool; a vector chooses lane by lane.
@@ -97,7 +97,7 @@ def Select(condition: Any, true_value: Any, false_value: Any) -> Any:
 
 
 def Cast(dtype: Any, value: Any) -> Any:
-    """The node Cast(dtype, value), not folded; a number that float32 does not hold becomes a constant of the type.
+    """Return the node Cast(dtype, value), not folded; a number that float32 cannot hold becomes a constant of the type.
 
     Args:
         dtype: the type of the result.
@@ -111,7 +111,7 @@ def Cast(dtype: Any, value: Any) -> Any:
 
 
 def cast(value: ExprLike, dtype: DTypeLike) -> Expr:
-    """The value as another type; constants are converted right away.
+    """Convert the value to another type; constants are converted immediately.
 
     Args:
         value: a number or a vector.
@@ -125,7 +125,7 @@ def cast(value: ExprLike, dtype: DTypeLike) -> Expr:
 
 
 def Ramp(base: Any, stride: Any, lanes: Any) -> Any:
-    """The vector base, base + stride, ..., of `lanes` elements.
+    """Return the vector base, base + stride, ..., of `lanes` elements.
 
     Args:
         base: the first element, an integer.
@@ -139,7 +139,7 @@ def Ramp(base: Any, stride: Any, lanes: Any) -> Any:
 
 
 def Broadcast(value: Any, lanes: Any) -> Any:
-    """A vector with the same value in all `lanes`.
+    """Return a vector with the same value in all `lanes`.
 
     Args:
         value: the element.
@@ -155,7 +155,7 @@ ramp, broadcast = Ramp, Broadcast
 
 
 def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Any:
-    """The elements at `indices` of the vectors taken together.
+    """Return the elements at `indices` of the concatenated vectors.
 
     Args:
         vectors: vectors or numbers of one type.
@@ -168,7 +168,7 @@ def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Any:
 
 
 def BufferLoad(buffer: Any, indices: Sequence[Any], predicate: Any = None) -> Any:
-    """A load from a buffer.
+    """Return a load from a buffer.
 
     Args:
         buffer: what is read.
@@ -182,7 +182,7 @@ def BufferLoad(buffer: Any, indices: Sequence[Any], predicate: Any = None) -> An
 
 
 def BufferRegion(buffer: Any, region: Sequence[Any]) -> Any:
-    """A part of a buffer.
+    """Return a region of a buffer.
 
     Args:
         buffer: the buffer.
@@ -207,7 +207,7 @@ def buffer_store(buffer: Any, value: Any, indices: Any, predicate: Any = None) -
 
 
 def Call(dtype: Any, op: Any, args: Sequence[Any]) -> Any:
-    """A call of an operator (a node or its name) or of a function of the module.
+    """Return a call of an operator (a node or its name) or of a function of the module.
 
     Args:
         dtype: the type of the result.
@@ -223,7 +223,7 @@ def Call(dtype: Any, op: Any, args: Sequence[Any]) -> Any:
 
 
 def call_intrin(dtype: Any, func_name: Any, *args: Any) -> Any:
-    """A call of the operator `func_name`, given by its full name ("tir.exp"), that gives a `dtype`.
+    """Return a call, of type `dtype`, of the operator with the full name `func_name`, such as "tir.exp".
 
     Args:
         dtype: the type of the result.
@@ -238,7 +238,7 @@ def call_intrin(dtype: Any, func_name: Any, *args: Any) -> Any:
 
 
 def Var(name: str, dtype: Any) -> Any:
-    """A variable with this name; a dtype, or a type of a pointer.
+    """Return a variable with this name and this dtype or pointer type.
 
     Args:
         name: what it is called where the program is printed.
@@ -251,7 +251,7 @@ def Var(name: str, dtype: Any) -> Any:
 
 
 def SizeVar(name: str, dtype: Any = "int32") -> Any:
-    """A variable with this name that is at least 0.
+    """Return a variable with this name that is at least 0.
 
     Args:
         name: what it is called where the program is printed.
@@ -272,7 +272,7 @@ def _type(dtype: Any) -> Any:
 
 
 def IntImm(dtype: Any, value: int) -> Any:
-    """An integer constant.
+    """Return an integer constant.
 
     Args:
         dtype: an integer type, or "bool".
@@ -285,7 +285,7 @@ def IntImm(dtype: Any, value: int) -> Any:
 
 
 def FloatImm(dtype: Any, value: float) -> Any:
-    """A floating-point constant.
+    """Return a floating-point constant.
 
     Args:
         dtype: a floating-point type.
@@ -298,7 +298,7 @@ def FloatImm(dtype: Any, value: float) -> Any:
 
 
 def Tuple(*fields: Any) -> Any:
-    """The type of several values.
+    """Return the tuple type of several values.
 
     Args:
         *fields: types, or values whose types are meant.
@@ -328,7 +328,7 @@ _ITER_TYPES = {
 
 
 def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str = "") -> Any:
-    """An iteration variable.
+    """Return an iteration variable.
 
     Args:
         var: a variable, or its name.
@@ -349,7 +349,7 @@ def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str = "") -> Any:
 
 
 def IterVar(dom: Any, var: Any, iter_type: int, thread_tag: str = "") -> Any:
-    """An iteration variable by the number of its kind.
+    """Return an iteration variable; its kind is a number.
 
     Args:
         dom: a Range; None where it has none.
@@ -364,7 +364,7 @@ def IterVar(dom: Any, var: Any, iter_type: int, thread_tag: str = "") -> Any:
 
 
 def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> Any:
-    """A reducer from a function of two values (or of two times as many, for a tuple) and the identity.
+    """Return a reducer from a function of two values (or of two times as many, for a tuple) and the identity.
 
     Args:
         combiner: two values -> their combination; for tuples of n, 2 n values -> n.
@@ -383,7 +383,7 @@ def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> Any:
 
 
 def CommReducer(lhs: Sequence[Any], rhs: Sequence[Any], result: Sequence[Any], identity_element: Sequence[Any]) -> Any:
-    """A reducer: result(lhs, rhs) with its identity.
+    """Return a reducer: result(lhs, rhs) with its identity.
 
     Args:
         lhs, rhs: variables for the two values, or tuples of values, that are combined.
@@ -397,7 +397,7 @@ def CommReducer(lhs: Sequence[Any], rhs: Sequence[Any], result: Sequence[Any], i
 
 
 def infinity(dtype: DTypeLike) -> Expr:
-    """The positive infinity of a floating-point type.
+    """Return the positive infinity of a floating-point type.
 
     Args:
         dtype: a floating-point type.
@@ -409,17 +409,17 @@ def infinity(dtype: DTypeLike) -> Expr:
 
 
 def min(a: ExprLike, b: ExprLike) -> Expr:
-    """The smaller value."""
+    """Return the smaller value."""
     return _core.min(a, b)
 
 
 def max(a: ExprLike, b: ExprLike) -> Expr:
-    """The larger value."""
+    """Return the larger value."""
     return _core.max(a, b)
 
 
 def abs(x: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
-    """The absolute value.
+    """Return the absolute value.
 
     Args:
         x: a number or a vector.
@@ -432,7 +432,7 @@ def abs(x: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
 
 
 def _of_type(name: str, args: list[Any], dtype: DTypeLike | None) -> Expr:
-    """The intrinsic; scripts may say the type of its result, as they have to for calls of their own functions."""
+    """Return the intrinsic. Scripts may state its result type, as they must for calls of their own functions."""
     for arg in args:
         if not isinstance(arg, _core.Expr | _core.IterVar | int | float | str | None) and not hasattr(arg, "item"):
             hint = "index it: A[i, j]" if hasattr(arg, "shape") else ""
@@ -447,7 +447,7 @@ def _call(dtype: DTypeLike, name: str, args: list[Any]) -> Expr:
 
 
 def if_then_else(cond: ExprLike, t: ExprLike, f: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
-    """One of two values, of which only this one is evaluated.
+    """Return one of two values; only that one is evaluated.
 
     Args:
         cond: a bool.
@@ -463,7 +463,7 @@ def if_then_else(cond: ExprLike, t: ExprLike, f: ExprLike, *, dtype: DTypeLike |
 
 
 def power(x: ExprLike, y: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
-    """`x` to the power of `y`.
+    """Return `x` to the power of `y`.
 
     Args:
         x: the base: a float, or a vector of floats.
@@ -477,7 +477,7 @@ def power(x: ExprLike, y: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
 
 
 def clz(x: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
-    """The number of leading zero bits.
+    """Return the number of leading zero bits.
 
     Args:
         x: an integer, or a vector of integers.
@@ -491,7 +491,8 @@ def clz(x: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
 
 
 def reinterpret(*args: ExprLike | DTypeLike, dtype: DTypeLike | None = None) -> Expr:
-    """The bits of the value as another type of the same size: ``T.reinterpret("int32", x)``, or with ``dtype=``.
+    """Reinterpret the bits of the value as another type of the same size: ``T.reinterpret("int32", x)``, or with
+    ``dtype=``.
 
     Args:
         *args: the type of the result, then the value; only the value where `dtype` is given.
@@ -510,7 +511,7 @@ def reinterpret(*args: ExprLike | DTypeLike, dtype: DTypeLike | None = None) -> 
 
 
 def address_of(x: Any, *, dtype: Any = None) -> Any:
-    """The address of an element; of a buffer, that of its first element.
+    """Return the address of an element; for a buffer, the address of its first element.
 
     Args:
         x: an element ``A[i, j]``, or a buffer.
@@ -525,7 +526,7 @@ def address_of(x: Any, *, dtype: Any = None) -> Any:
 
 
 def div(a: ExprLike, b: ExprLike) -> Expr | float:
-    """Division; of integers it rounds towards zero.
+    """Return the quotient; of integers, rounded towards zero.
 
     Args:
         a, b: numbers or vectors of one type.
@@ -537,7 +538,7 @@ def div(a: ExprLike, b: ExprLike) -> Expr | float:
 
 
 def undef(dtype: DTypeLike = "int32") -> Expr:
-    """A value that does not matter.
+    """Return an unspecified value.
 
     Args:
         dtype: the type of the result.
@@ -585,7 +586,7 @@ def _check_result_type(name: str, dtype: Any, others: Sequence[Any], example: st
 
 
 def _with_dtype(name: str, place: int) -> Callable[..., Any]:
-    """The intrinsic whose first or last argument (0, -1) is the type of its result."""
+    """Return the intrinsic whose first or last argument (0, -1) is its result type."""
     example = f'T.{name}(..., "float32")' if place else f'T.{name}("float32", ...)'
     if "extern" in name and not place:
         example = f'T.{name}("float32", "name", ...)'
@@ -603,7 +604,7 @@ def _with_dtype(name: str, place: int) -> Callable[..., Any]:
 
 
 def _table() -> dict[str, Callable[..., Any]]:
-    """A function for each row of the core's table of intrinsics."""
+    """Return a function for each row of the core's table of intrinsics."""
     functions = {}
     for name, arity, place, typing, result, _ in _script.intrinsics():
         if place == 3:
@@ -620,7 +621,7 @@ _TAKES_CONDITION.update(map(id, (if_then_else, Select, INTRINSICS["likely"])))
 
 
 def print(*args: Any) -> Any:
-    """Prints the values, between blanks, on a line of their own when the program runs.
+    """Print the values, separated by blanks, on one line when the program runs.
 
     Args:
         *args: numbers, vectors and strings.
@@ -636,7 +637,7 @@ def print(*args: Any) -> Any:
 
 
 def type_annotation(dtype: Any) -> Any:
-    """A type as an argument of a call.
+    """Return a type as an argument of a call.
 
     Args:
         dtype: the type.
@@ -648,7 +649,7 @@ def type_annotation(dtype: Any) -> Any:
 
 
 def ret(value: Any) -> Any:
-    """Returns the value from the function.
+    """Return the value from the function.
 
     Args:
         value: a value of the function's return type.
@@ -663,7 +664,7 @@ def ret(value: Any) -> Any:
 
 
 def vscale(*, dtype: Any = None) -> Any:
-    """The factor by which vectors of the machine are longer than their minimum.
+    """Return the number of times that the machine's vectors are longer than their minimum.
 
     Args:
         dtype: not needed: the result is of type int32.
@@ -675,7 +676,7 @@ def vscale(*, dtype: Any = None) -> Any:
 
 
 def get_active_lane_mask(dtype: Any, base: Any, limit: Any) -> Any:
-    """A vector of bool: whether base + lane is below the limit.
+    """Return a vector of bool: whether base + lane is below the limit.
 
     Args:
         dtype: the type of the mask, such as "boolx4".
@@ -689,7 +690,7 @@ def get_active_lane_mask(dtype: Any, base: Any, limit: Any) -> Any:
 
 
 def get_vscale_expr(dtype: Any, min_size: int = 128) -> Any:
-    """The number of elements of a scalable vector register.
+    """Return the number of elements of a scalable vector register.
 
     Args:
         dtype: the type of an element.
@@ -704,7 +705,7 @@ def get_vscale_expr(dtype: Any, min_size: int = 128) -> Any:
 
 
 def tvm_call_packed(*args: Any, dtype: Any = None) -> Any:
-    """A call of a function by name, with arguments of any type.
+    """Call a function by name, with arguments of any type.
 
     Args:
         *args: the name, then the arguments.
@@ -717,7 +718,7 @@ def tvm_call_packed(*args: Any, dtype: Any = None) -> Any:
 
 
 def tvm_call_cpacked(*args: Any, dtype: Any = None) -> Any:
-    """A call of a C function with packed arguments.
+    """Call a C function with packed arguments.
 
     Args:
         *args: the name, then the arguments.
@@ -730,7 +731,7 @@ def tvm_call_cpacked(*args: Any, dtype: Any = None) -> Any:
 
 
 def call_packed_lowered(*args: Any, dtype: Any = None) -> Any:
-    """A call of a function by name, its arguments on the stack: ``T.tvm_call_packed_lowered``.
+    """Call a function by name, with its arguments on the stack: ``T.tvm_call_packed_lowered``.
 
     Args:
         *args: as of that function.
@@ -743,7 +744,7 @@ def call_packed_lowered(*args: Any, dtype: Any = None) -> Any:
 
 
 def call_cpacked_lowered(*args: Any, dtype: Any = None) -> Any:
-    """A call of a C function, its arguments on the stack: ``T.tvm_call_cpacked_lowered``.
+    """Call a C function, with its arguments on the stack: ``T.tvm_call_cpacked_lowered``.
 
     Args:
         *args: as of that function.
@@ -768,7 +769,7 @@ def llvm_lookup_intrinsic_id(name: str) -> Any:
 
 
 def target(config: Any, host: Any = None) -> Any:
-    """A target as the value of an attribute.
+    """Return a target as the value of an attribute.
 
     Args:
         config: the target as text, or as a dictionary.

@@ -43,7 +43,7 @@ class Macro:
         self.hygienic = hygienic
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Parses the body here."""
+        """Parse the body at this position."""
         parser = active_parser()
         if parser is None:
             raise ArgumentError.of("script/macro-use", f"the macro '{self.__name__}' is called outside of a script")
@@ -70,7 +70,7 @@ class Macro:
             parser.rebound.update(rebound)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """A macro in a class is called like a method."""
+        """Bind the instance, so that a macro in a class is called like a method."""
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class Macro:
 
 
 def macro(func: Any = None, *, hygienic: bool = True) -> Any:
-    """Decorator: a piece of a script for use in others.
+    """Decorate a function as a macro: a part of a script that other scripts expand.
 
     Args:
         func: the function whose body is the piece.
@@ -107,7 +107,7 @@ class _Decorator:
 
 
 def nested_macro(parser: Parser, node: ast.FunctionDef, decorator: Any) -> Macro:
-    """A macro defined inside of a script: it sees the names around it."""
+    """Return a macro defined inside a script; it sees the names around it."""
     bare = ast.parse("def f(): pass").body[0]  # for its signature
     assert isinstance(bare, ast.FunctionDef)
     bare.name, bare.args = node.name, node.args
@@ -122,7 +122,7 @@ def nested_macro(parser: Parser, node: ast.FunctionDef, decorator: Any) -> Macro
 
 
 def is_macro_decorator(value: Any) -> bool:
-    """Whether the decorator makes a macro."""
+    """Return whether the decorator creates a macro."""
     return value is macro or isinstance(value, _Decorator)
 
 

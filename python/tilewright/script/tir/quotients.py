@@ -19,7 +19,7 @@ def _quotient(divide: Callable[[ExprLike, ExprLike], Expr], a: ExprLike, b: Expr
 
 
 def ceildiv(a: ExprLike, b: ExprLike) -> Expr:
-    """The quotient of integers, rounded up.
+    """Return the quotient of integers, rounded up.
 
     Args:
         a, b: integers of one type; two Python numbers give a number.
@@ -31,7 +31,7 @@ def ceildiv(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def floordiv(a: ExprLike, b: ExprLike) -> Expr:
-    """The quotient of integers, rounded down.
+    """Return the quotient of integers, rounded down.
 
     Args:
         a, b: integers of one type; two Python numbers give a number.
@@ -43,7 +43,7 @@ def floordiv(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
-    """The quotient of integers, rounded towards zero.
+    """Return the quotient of integers, rounded towards zero.
 
     Args:
         a, b: integers of one type; two Python numbers give a number.

@@ -74,13 +74,13 @@ def _index_type(what: str, idtype: Any) -> Any:
 
 
 def dense_fixed(length: Any, idtype: str = "int32") -> Axis:
-    """A root axis: the coordinates 0 to `length` - 1, an ordinary dimension."""
+    """Return a root axis with the coordinates 0 to `length` - 1: an ordinary dimension."""
     made: Axis = _script.dense_fixed_axis(length, _index_type("dense_fixed", idtype))
     return made
 
 
 def dense_varied(parent: Axis, sizes: Any, indptr: Any, idtype: str = "int32") -> Axis:
-    """A ragged dimension: position p of the parent has ``indptr[p + 1] - indptr[p]`` coordinates, from 0.
+    """Return a ragged dimension: position p of the parent has ``indptr[p + 1] - indptr[p]`` coordinates, from 0.
 
     Args:
         parent: the axis above.
@@ -96,7 +96,7 @@ def dense_varied(parent: Axis, sizes: Any, indptr: Any, idtype: str = "int32") -
 
 
 def compressed_fixed(parent: Axis, sizes: Any, indices: Any, idtype: str = "int32", sorted: bool = True) -> Axis:
-    """Equally many coordinates below each position of the parent, as in ELL: those in `indices`.
+    """Return an axis with equally many coordinates below each position of the parent, as in ELL: those in `indices`.
 
     Args:
         parent: the axis above.
@@ -112,7 +112,8 @@ def compressed_fixed(parent: Axis, sizes: Any, indices: Any, idtype: str = "int3
 
 
 def compressed_varied(parent: Axis, sizes: Any, structure: Any, idtype: str = "int32", sorted: bool = True) -> Axis:
-    """Coordinates as in CSR: position p of the parent has those in ``indices[indptr[p]:indptr[p + 1]]``.
+    """Return an axis with coordinates as in CSR: position p of the parent has those in ``indices[indptr[p]:indptr[p +
+    1]]``.
 
     Args:
         parent: the axis above.
@@ -130,15 +131,15 @@ def compressed_varied(parent: Axis, sizes: Any, structure: Any, idtype: str = "i
 
 
 def attach(axis: Axis, parent: Axis) -> Axis:
-    """The positions of `axis` below those coordinates that an iteration over `parent` takes: a row of a matrix that a
-    coordinate of another one selects."""
+    """Return the positions of `axis` below those coordinates that an iteration over `parent` takes: a row of a matrix
+    that a coordinate of another one selects."""
     made: Axis = _script.attached_axis(_axis("attach", axis), _axis("attach", parent))
     return made
 
 
 def flatten(axes: Sequence[Axis], nnz: Any = None, offsets: Sequence[Any] = (), idtype: str = "int32") -> Axis:
-    """A root axis whose coordinates are 0, 1, 2, ... for the elements that a buffer over `axes` stores, in the order of
-    its memory: arrays of elements without their coordinates.
+    """Return a root axis whose coordinates are 0, 1, 2, ... for the elements that a buffer over `axes` stores, in the
+    order of its memory: arrays of elements without their coordinates.
 
     Args:
         axes: parents before their children.
@@ -164,14 +165,14 @@ class _Fused(tuple):  # type: ignore[type-arg]
 
 
 def fuse(*axes: Axis) -> _Fused:
-    """Axes that an iteration runs through in one loop, over the positions of the last one."""
+    """Fuse axes: an iteration runs through them in one loop, over the positions of the last one."""
     return _Fused(axes)
 
 
 def match_buffer(
     param: Any, axes: Sequence[Axis], dtype: str = "float32", extra_storage: Any = None, default_value: Any = None
 ) -> Any:
-    """The elements of a sparse buffer behind a parameter.
+    """Return the elements of a sparse buffer behind a parameter.
 
     The argument is an array with one dimension for each chain of axes that ends in a variable one, whose extent is the
     number of its positions, and one for each other axis: CSR has the shape (nnz,), BSR (number of blocks, b, b).
@@ -196,7 +197,7 @@ def alloc_buffer(
     default_value: Any = None,
     extra_storage: int = 0,
 ) -> Any:
-    """A sparse buffer of the function's own.
+    """Allocate a sparse buffer inside the function.
 
     Args:
         axes: parents before their children.
@@ -212,7 +213,7 @@ def alloc_buffer(
 
 
 def iteration(axes: Sequence[Any], kinds: str, name: str) -> Any:
-    """Runs for all coordinates that the axes hold: ``with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:``.
+    """Open an iteration over all coordinates of the axes: ``with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:``.
 
     Args:
         axes: the first one outermost, parents before their children; or groups of them, ``T.sp.fuse(I, J)``.
@@ -234,7 +235,7 @@ def iteration(axes: Sequence[Any], kinds: str, name: str) -> Any:
 
 
 def iteration_attr(attrs: dict[str, Any]) -> None:
-    """Annotations of the iteration, by name."""
+    """Set annotations of the iteration by name."""
     _script.sparse_iteration_attr(attrs)
 
 

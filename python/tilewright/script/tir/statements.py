@@ -30,14 +30,14 @@ _MAX_HOST_ITERATIONS = 1_000_000
 
 
 def _name(text: str, value: Any) -> Any:
-    """A variable, buffer or axis made in this script gets the name it is bound to."""
+    """Name a variable, buffer or axis of this script after the name that it is bound to."""
     if isinstance(value, _NAMED):
         _script.IRBuilder.name(text, value)
     return value
 
 
 def bind(parser: Parser, target: Any, value: Any, *, let: bool) -> None:
-    """Binds names to a value; with `let`, expressions become variables of the program."""
+    """Bind names to a value; with `let`, expressions become variables of the program."""
     if isinstance(value, MetaVar):
         bind_python(parser, target, value.value)
     elif target.__class__ is ast.Name:
@@ -59,7 +59,7 @@ def _is_starred(target: ast.Tuple | ast.List) -> bool:
 
 
 def _check_redefinition(parser: Parser, name: str, value: Any) -> None:
-    """Two buffers or two axes of one block with one name: surely one was meant to be called otherwise.
+    """Raise an error if two buffers or two axes of one block have the same name, which is almost certainly a mistake.
 
     Variables that `T.int32()` makes may share a name: each binding of a let expression needs one of its own.
     """
@@ -70,8 +70,8 @@ def _check_redefinition(parser: Parser, name: str, value: Any) -> None:
 
 
 def _collection(kind: type, items: list[Any]) -> list[Any] | tuple[Any, ...]:
-    """A list or tuple of items as `kind` was one. A named tuple keeps its names; a kind such as torch.Size, which takes
-    numbers only, becomes a plain tuple."""
+    """Return the items as a list or tuple like `kind`. A named tuple keeps its names; a kind such as torch.Size, which
+    holds only numbers, becomes a plain tuple."""
     if hasattr(kind, "_make"):
         made: tuple[Any, ...] = kind._make(items)
         return made
@@ -103,8 +103,8 @@ def _let(parser: Parser, name: str, value: Any) -> Any:
 
 
 def _has_more_digits(value: Any) -> bool:
-    """Whether a number is none of the type that it has alone: a variable would lose what an operand of another type
-    keeps, so the name goes on to mean the number."""
+    """Return whether a number does not fit into its default type. A variable would lose digits that an operand of
+    another type keeps, so the name stays bound to the number."""
     if isinstance(value, bool) or value.__class__ not in (int, float):
         return False
     if isinstance(value, int):
@@ -113,7 +113,7 @@ def _has_more_digits(value: Any) -> bool:
 
 
 def _is_bound(parser: Parser, value: Var) -> bool:
-    """Whether a name of the script means the variable already: then another name is a variable of its own."""
+    """Return whether a name of the script is bound to the variable already; then another name gets its own variable."""
     return builtins.any(known is value for known in parser.names.values())
 
 
@@ -168,7 +168,7 @@ def _loop_frame(parser: Parser, node: ast.For) -> Any:
 
 
 def _host_items(value: Any, node: ast.For) -> list[Any]:
-    """Python collections are looped over while parsing: the body is repeated."""
+    """Return the items of a Python collection; the parser repeats the loop body for each."""
     if isinstance(value, MetaVar):
         value = value.value
     if isinstance(value, Expr | Buffer | str | None) or not hasattr(value, "__iter__"):
@@ -192,7 +192,7 @@ def _describe(value: Any) -> str:
 
 
 def _host_loop(parser: Parser, node: ast.For, items: list[Any]) -> None:
-    """The body once for each item; what it binds to names from around goes on, as in Python."""
+    """Parse the body once for each item. As in Python, rebinding an outer name outlasts the iteration."""
     parser.repeated.add(node)
     for item in items:
         kept: dict[str, Any] = {}
@@ -205,7 +205,7 @@ def _host_loop(parser: Parser, node: ast.For, items: list[Any]) -> None:
 
 
 def _skip(parser: Parser, body: list[ast.stmt]) -> None:
-    """Looks for further mistakes in the body of something that failed."""
+    """Parse the body of a failed statement only to find further mistakes."""
     opened = [_script.discard()]
     opened[0].__enter__()
     with parser.frames(opened, body[0]):
@@ -325,7 +325,7 @@ def _visit_assign(parser: Parser, node: ast.Assign) -> None:
 
 
 def _check_copy(parser: Parser, name: str, value: Any) -> None:
-    """`y = x` of two buffers copies nothing: from there on, y would be x."""
+    """Raise an error for `y = x` of two buffers: it copies nothing, and would make y another name of x."""
     known = parser.find(name)
     if not isinstance(known, Buffer) or known is value or not parser.is_own(name):
         return
@@ -478,7 +478,7 @@ def _visit_pass(parser: Parser, node: ast.Pass) -> None:
 
 @register("tir", "FunctionDef")
 def _visit_function_def(parser: Parser, node: ast.FunctionDef) -> None:
-    """A macro; or a Python function for use while parsing, whose names are those known here."""
+    """Define a macro, or a Python function for use while parsing, which sees the names known here."""
     for item in node.decorator_list:
         decorator = parser.eval(item)
         if is_macro_decorator(decorator):
@@ -498,7 +498,7 @@ def _visit_function_def(parser: Parser, node: ast.FunctionDef) -> None:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        """The function with the names as they are when it is called: one may be bound again, or later."""
+        """Call the function with the names as they are now: one may be bound again, or later than the definition."""
         namespace.update({name: value for name, value in known.items() if value is not UNKNOWN})
         return function(*args, **kwargs)
 

@@ -14,7 +14,8 @@ remove_global_func = named_functions.remove
 
 
 def _shipped(name: str = "meta_schedule.") -> Mapping[str, Callable[..., Any]]:
-    """Functions with names that are not registered: parts of the search, which is imported only for them."""
+    """Return the named functions that exist without registration: those of the search, which is only imported for
+    them."""
     if "meta_schedule." not in name:
         return {}
     from tilewright.meta_schedule.derived import SHIPPED
@@ -23,7 +24,8 @@ def _shipped(name: str = "meta_schedule.") -> Mapping[str, Callable[..., Any]]:
 
 
 def register_func(func_name: Any, f: Callable[..., Any] | None = None, override: bool = False) -> Any:
-    """Gives a function a name; a decorator without a function. Alone on a function, its own name.
+    """Register a function under a name. Return a decorator if there is no function; a bare decorator uses the
+    function's name.
 
     A function "meta_schedule.KEY.NAME" is also the rule for blocks that are annotated with schedule_rule=NAME.
     """
@@ -38,10 +40,10 @@ def register_func(func_name: Any, f: Callable[..., Any] | None = None, override:
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> Callable[..., Any] | None:
-    """The function of that name; a ValueError, or None if that is allowed, when there is none."""
+    """Return the function with this name. If there is none, return None with `allow_missing`, else raise ValueError."""
     return named_functions.find(name, _shipped(name)) if allow_missing else named_functions.need(name, _shipped(name))
 
 
 def list_global_func_names() -> list[str]:
-    """All names."""
+    """Return all names."""
     return named_functions.names(_shipped())

@@ -28,19 +28,19 @@ class TempDirectory:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """Return the path of the directory."""
         return Path(self.temp_dir)
 
     def remove(self) -> None:
-        """Removes it now."""
+        """Remove the directory."""
         self._removal()
 
     def relpath(self, name: str) -> str:
-        """The path of a file in it."""
+        """Return the path of a file in the directory."""
         return str(Path(self.temp_dir) / name)
 
     def listdir(self) -> list[str]:
-        """The names of what is in it."""
+        """Return the names of the directory's entries."""
         return os.listdir(self.temp_dir)
 
     def __truediv__(self, other: str | Path) -> Path:
@@ -48,7 +48,7 @@ class TempDirectory:
 
 
 def tempdir(custom_path: str | None = None, keep_for_debug: bool | None = None) -> TempDirectory:
-    """A new directory, or the one of that path."""
+    """Return a new directory, or the one with that path."""
     made = TempDirectory(custom_path)
     if keep_for_debug:
         made._removal.detach()

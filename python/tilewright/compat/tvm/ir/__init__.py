@@ -78,7 +78,7 @@ class PointerType(metaclass=Renamed):
 
     @staticmethod
     def make(element_type: Any, storage_scope: str = "") -> Any:
-        """The type."""
+        """Return the type."""
         return _core.PointerType(element_type, storage_scope or "global")
 
 
@@ -89,7 +89,7 @@ class Range(metaclass=Renamed):
 
     @staticmethod
     def make(begin: Any, end: Any = None, span: Any = None) -> Any:
-        """The range."""
+        """Return the range."""
         no_span(span)
         from tilewright.script.tir.frames import Range as between
 
@@ -97,7 +97,7 @@ class Range(metaclass=Renamed):
 
     @staticmethod
     def from_min_extent(min_value: Any, extent: Any, span: Any = None) -> Any:
-        """The range of that start and length."""
+        """Return the range with this start and length."""
         no_span(span)
         return _core.Range(min_value, extent)
 
@@ -110,5 +110,5 @@ class Op(metaclass=Renamed):
 
     @staticmethod
     def get(op_name: str) -> Any:
-        """The operator of that name."""
+        """Return the operator with this name."""
         return _core.Op(op_name)

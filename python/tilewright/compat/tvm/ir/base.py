@@ -28,13 +28,14 @@ def _as_node(value: Any) -> Any:
 
 
 def _free_but_for_buffers(root: Any) -> list[Any]:
-    """Variables that the statement uses and does not bind, those of buffers' data aside, in order of use."""
+    """Return the variables that the statement uses and does not bind, in order of use, without the data variables of
+    buffers."""
     data = [buffer.data for buffer in nodes_of(root, _core.Buffer)]
     return [v for v in _core.undefined_vars(root) if not any(v.same_as(pointer) for pointer in data)]
 
 
 def _same_but_for_free_buffers(lhs: Any, rhs: Any) -> bool:
-    """Whether two statements are equal where the buffers that they do not declare stand for one another.
+    """Return whether two statements are equal up to a mapping of the buffers that they do not declare.
 
     A buffer defines itself where TVM meets it first; other free variables are themselves.
     """
@@ -52,7 +53,7 @@ class Proofs:
 
     @classmethod
     def mismatch(cls, lhs: Any, rhs: Any, map_free_vars: bool) -> Any:
-        """Where two programs differ, as :func:`tilewright.ir.structural_mismatch` says it; None where they do not.
+        """Return where two programs differ, as :func:`tilewright.ir.structural_mismatch`; None if they are equal.
 
         They are compared exactly first; where that fails, integer index expressions alone may differ, each proved equal
         under its loops.
@@ -67,19 +68,19 @@ class Proofs:
 
     @classmethod
     def report(cls) -> str:
-        """A line for the end of a run; empty when all were equal as they stand."""
+        """Return a line for the end of a run; "" if no comparison needed a proof."""
         if cls.functions == 0:
             return ""
         return f"{cls.functions} functions compared equal after integer index expressions were proved equal"
 
 
 def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
-    """Whether two programs, or lists of nodes, are equal but for names."""
+    """Return whether two programs, or lists of nodes, are equal up to names."""
     return _core.structural_equal(_as_node(lhs), _as_node(rhs), map_free_vars)
 
 
 def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
-    """Raises a ValueError that shows the difference as TVM does, underlined on both sides.
+    """Raise a ValueError if two programs differ, with the difference underlined on both sides as in TVM.
 
     Integer index expressions may be written in different ways, as :class:`Proofs` says.
     """
@@ -97,7 +98,7 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
 
 
 def _body_first(lhs: Any, rhs: Any, found: Any, compare: Callable[[Any, Any], Any]) -> Any:
-    """Where two functions differ first; TVM looks at their bodies before it looks at their attributes."""
+    """Return the first difference of two functions; like TVM, bodies are compared before attributes."""
     if not isinstance(lhs, _core.PrimFunc) or not isinstance(rhs, _core.PrimFunc):
         return found
     if found is None or not found[0].startswith("<root>.attrs"):
@@ -107,7 +108,7 @@ def _body_first(lhs: Any, rhs: Any, found: Any, compare: Callable[[Any, Any], An
 
 
 def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> ObjectPathPair | None:
-    """Where two programs differ first, on both sides; None where they are equal but for names."""
+    """Return the first difference of two programs, as paths on both sides; None if they are equal up to names."""
     lhs, rhs = _as_node(lhs), _as_node(rhs)
     found: Any = _core.structural_mismatch(lhs, rhs, map_free_vars)
     found = _body_first(lhs, rhs, found, lambda a, b: _core.structural_mismatch(a, b, map_free_vars))
@@ -115,12 +116,12 @@ def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = Fals
 
 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:
-    """A number that equal programs share; free variables count by their types and order only."""
+    """Return a number that is the same for equal programs; only types and order of free variables count."""
     return int(_core.structural_hash(_as_node(node)), 16)
 
 
 def make_node(type_key: str, **kwargs: Any) -> Any:
-    """Attributes as a dict; Tilewright makes other nodes by their classes only."""
+    """Return attributes as a dict. Other kinds of nodes are created by their classes only."""
     if type_key not in ("ir.DictAttrs", "DictAttrs"):
         raise TypeError(f"Tilewright has no make_node of {type_key} yet")
     return kwargs

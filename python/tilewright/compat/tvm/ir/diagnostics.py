@@ -46,5 +46,5 @@ def _context(error: ScriptError) -> DiagnosticContext:
 
 
 def override_renderer(render_func: Callable[[Any], None] | None) -> None:
-    """Calls the function with the mistakes of each script that is not valid, before they are raised; None ends that."""
+    """Set a function that is called with the errors of each invalid script before they are raised; None resets it."""
     report.observer = None if render_func is None else lambda error: render_func(_context(error))

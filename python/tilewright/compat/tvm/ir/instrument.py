@@ -20,27 +20,27 @@ __all__ = [
 
 
 class PassInstrument:
-    """Callbacks of a context about its passes: none, until a subclass has methods of these names."""
+    """Callbacks of a context for its passes; subclasses override the methods that they need."""
 
     def enter_pass_ctx(self) -> None:
-        """The context begins."""
+        """Handle the start of the context."""
 
     def exit_pass_ctx(self) -> None:
-        """The context ends."""
+        """Handle the end of the context."""
 
     def should_run(self, mod: Any, info: Any) -> bool:
-        """Whether a pass is to run on the module; those that the context requires run anyhow."""
+        """Return whether a pass runs on the module; passes that the context requires always run."""
         return True
 
     def run_before_pass(self, mod: Any, info: Any) -> None:
-        """A pass begins."""
+        """Handle the start of a pass."""
 
     def run_after_pass(self, mod: Any, info: Any) -> None:
-        """A pass has made this module."""
+        """Handle the end of a pass, whose result is the module."""
 
 
 def pass_instrument(pi_cls: Any = None) -> Any:
-    """The class of instruments that a class with some of their methods is."""
+    """Decorate a class with some of the methods as a class of instruments."""
 
     def wrap(cls: Any) -> Any:
         if not inspect.isclass(cls):
@@ -59,21 +59,21 @@ class PassTimingInstrument(PassInstrument):
         self._open: list[tuple[int, float]] = []
 
     def enter_pass_ctx(self) -> None:
-        """Begins anew."""
+        """Reset the times."""
         self._lines, self._open = [], []
 
     def run_before_pass(self, mod: Any, info: Any) -> None:
-        """Starts the clock of a pass."""
+        """Start the clock of a pass."""
         self._open.append((len(self._lines), time.perf_counter()))
         self._lines.append([len(self._open) - 1, info.name, 0.0])
 
     def run_after_pass(self, mod: Any, info: Any) -> None:
-        """Stops it."""
+        """Stop the clock of a pass."""
         line, begin = self._open.pop()
         self._lines[line][2] = time.perf_counter() - begin
 
     def render(self) -> str:
-        """A line for each pass: its time and its share of all; call it before the context ends."""
+        """Return a line for each pass: its time and its fraction of all. Call it before the context ends."""
         whole = sum(seconds for depth, _, seconds in self._lines if depth == 0) or 1.0
         lines = [
             f"{'  ' * depth}{name}: {seconds * 1e6:.0f}us ({100 * seconds / whole:.2f}%)"
@@ -83,33 +83,33 @@ class PassTimingInstrument(PassInstrument):
 
 
 class PassPrintingInstrument(PassInstrument):
-    """Prints each module that some passes get, and each that some passes make."""
+    """Print the module before some passes, and after some."""
 
     def __init__(self, print_before_pass_names: Sequence[str], print_after_pass_names: Sequence[str]) -> None:
         self.print_before_pass_names, self.print_after_pass_names = print_before_pass_names, print_after_pass_names
 
     def run_before_pass(self, mod: Any, info: Any) -> None:
-        """Prints it, if the pass is named."""
+        """Print the module, if the pass is listed."""
         if info.name in self.print_before_pass_names:
             sys.stdout.write(f"Print IR before: {info.name}\n{mod}\n\n\n")
 
     def run_after_pass(self, mod: Any, info: Any) -> None:
-        """Prints it, if the pass is named."""
+        """Print the module, if the pass is listed."""
         if info.name in self.print_after_pass_names:
             sys.stdout.write(f"Print IR after: {info.name}\n{mod}\n\n\n")
 
 
 class PrintBeforeAll(PassInstrument):
-    """Prints each module that a pass gets."""
+    """Print the module before each pass."""
 
     def run_before_pass(self, mod: Any, info: Any) -> None:
-        """Prints it."""
+        """Print the module."""
         sys.stdout.write(f"Before Running Pass: {info.name}\n{mod}\n")
 
 
 class PrintAfterAll(PassInstrument):
-    """Prints each module that a pass makes."""
+    """Print the module after each pass."""
 
     def run_after_pass(self, mod: Any, info: Any) -> None:
-        """Prints it."""
+        """Print the module."""
         sys.stdout.write(f"After Running Pass: {info.name}\n{mod}\n")

@@ -19,7 +19,7 @@ class IRModule(metaclass=Renamed):
 
     @staticmethod
     def make(functions: Any = None, attrs: Any = None, global_infos: None = None) -> Any:
-        """The module."""
+        """Return the module."""
         if global_infos:
             raise TypeError("Tilewright has no global_infos of modules yet")
         named = {getattr(key, "name_hint", key): value for key, value in (functions or {}).items()}
@@ -27,7 +27,7 @@ class IRModule(metaclass=Renamed):
 
     @staticmethod
     def from_expr(expr: _core.PrimFunc, functions: Any = None) -> Any:
-        """A module with this function under its global symbol."""
+        """Return a module with this function under its global symbol."""
         if functions:
             raise TypeError("Tilewright takes no further functions here yet")
         return _core.as_module(expr)
@@ -35,25 +35,25 @@ class IRModule(metaclass=Renamed):
 
 @explained
 def _get_attr(self: _core.Module, attr_key: str) -> Any:
-    """The attribute of that name; None where there is none."""
+    """Return the attribute with this name; None if there is none."""
     return self.attrs.get(attr_key)
 
 
 @explained
 def _set_function(self: _core.Module, name: Any, func: Any) -> None:
-    """Puts a function into the module: ``mod["main"] = ...``."""
+    """Set a function of the module: ``mod["main"] = ...``."""
     _core.set_function(self, getattr(name, "name_hint", name), func)
 
 
 @explained
 def _update_func(self: _core.Module, var: Any, func: Any) -> None:
-    """Puts a function into the module, in the place of the one of that name."""
+    """Set a function of the module, replacing the one with that name."""
     _set_function(self, var, func)
 
 
 @explained
 def _update(self: _core.Module, other: Any) -> None:
-    """Puts all functions of another module into this one."""
+    """Set all functions of another module in this one."""
     functions = other.functions if isinstance(other, _core.Module) else other
     if not isinstance(functions, Mapping):
         raise TypeError(f"other is a module, or functions by name, not a {type(other).__name__}")
@@ -71,25 +71,25 @@ def _del_function(self: _core.Module, name: Any) -> None:
 
 @explained
 def _clone(self: _core.Module) -> _core.Module:
-    """A module with the same functions and attributes, in which other ones can be put."""
+    """Return a module with the same functions and attributes, which can be changed independently."""
     return _core.Module(dict(self.functions.items()), self.attrs)
 
 
 @explained
 def _functions_items(self: _core.Module) -> list[tuple[Any, Any]]:
-    """Variables and functions, in the order of their names."""
+    """Return variables and functions, in the order of their names."""
     return [(self.get_global_var(str(name)), func) for name, func in sorted(self.functions.items())]
 
 
 @explained
 def _with_attrs(self: Any, attr_map: Mapping[str, Any]) -> Any:
-    """A copy with these attributes, too."""
+    """Return a copy with these additional attributes."""
     return self.with_attr(dict(attr_map))
 
 
 @explained
 def _replace_global_vars(self: _core.Module, replacements: Mapping[Any, Any]) -> _core.Module:
-    """A module whose functions have other names, also where they are called."""
+    """Return a module with renamed functions; calls of them are renamed, too."""
     names = {getattr(old, "name_hint", old): getattr(new, "name_hint", new) for old, new in replacements.items()}
     variables = {name: _core.GlobalVar(name) for name in names.values()}
     for old in names:

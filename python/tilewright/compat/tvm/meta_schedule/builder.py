@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.meta_schedule.asking import asks
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to
 from tilewright.meta_schedule.builder import (
     Builder,
     BuilderInput,
@@ -28,10 +28,10 @@ __all__ = [
 create = Builder.create
 
 
-@asks(Builder)
+@delegates_to(Builder)
 class PyBuilder:
     """The base of builders in Python, which ``derived_object`` decorates."""
 
     def build(self, build_inputs: Any) -> Any:
-        """One result for each input."""
+        """Return one result for each input."""
         raise NotImplementedError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.meta_schedule.asking import asking, asks
-from tilewright.compat.tvm.meta_schedule.seen import see_as, seen
+from tilewright.compat.tvm.meta_schedule.as_tvm import as_tvm, register_subclass
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to, delegating_class
 from tilewright.meta_schedule import database as own
 from tilewright.meta_schedule.database import (
     Database,
@@ -37,7 +37,7 @@ class Seconds(float):
 
     @property
     def value(self) -> float:
-        """The number."""
+        """Return the number."""
         return float(self)
 
 
@@ -46,7 +46,7 @@ class TuningRecord(own.TuningRecord):
 
     @property
     def run_secs(self) -> Any:
-        """Seconds per call, which are numbers with a value."""
+        """Return the seconds per call, as numbers that have a ``value``."""
         seconds = self.__dict__["run_secs"]
         return None if seconds is None else [Seconds(s) for s in seconds]
 
@@ -56,31 +56,31 @@ class TuningRecord(own.TuningRecord):
 
     @staticmethod
     def from_json(json_obj: Any, workload: Workload) -> Any:
-        """The record that as_json() gave."""
-        return seen(own.TuningRecord.from_json(json_obj, workload))
+        """Return the record from the result of as_json()."""
+        return as_tvm(own.TuningRecord.from_json(json_obj, workload))
 
 
-see_as(own.TuningRecord, TuningRecord)
+register_subclass(own.TuningRecord, TuningRecord)
 
 
 def _gives_records(native: type[Database]) -> Any:
-    """The database of this kind whose records have TVM's attributes."""
+    """Return the class of a kind of database whose records have TVM's attributes."""
 
     def get_top_k(self: Any, workload: Workload, top_k: int) -> Any:
-        return seen(native.get_top_k(self, workload, top_k))
+        return as_tvm(native.get_top_k(self, workload, top_k))
 
     def get_all_tuning_records(self: Any) -> Any:
-        return seen(native.get_all_tuning_records(self))
+        return as_tvm(native.get_all_tuning_records(self))
 
     def query_tuning_record(self: Any, mod: Any, target: Any, workload_name: str | None = None) -> Any:
-        return seen(native.query_tuning_record(self, mod, target, workload_name))
+        return as_tvm(native.query_tuning_record(self, mod, target, workload_name))
 
     def query_schedule(self: Any, mod: Any, target: Any, workload_name: str | None = None) -> Any:
-        return seen(native.query_schedule(self, mod, target, workload_name))
+        return as_tvm(native.query_schedule(self, mod, target, workload_name))
 
     methods = {f.__name__: f for f in (get_top_k, get_all_tuning_records, query_tuning_record, query_schedule)}
     made = type(native.__name__, (native,), {"__doc__": native.__doc__, "__module__": __name__, **methods})
-    see_as(native, made)
+    register_subclass(native, made)
     return made
 
 
@@ -93,14 +93,21 @@ UnionDatabase = _gives_records(union_database.UnionDatabase)
 
 
 def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Any:
-    """A database of that kind."""
-    return seen(Database.create(kind, *args, **kwargs))
+    """Return a database of this kind."""
+    return as_tvm(Database.create(kind, *args, **kwargs))
 
 
-_ASKED = ("has_workload", "commit_workload", "commit_tuning_record", "get_top_k", "get_all_tuning_records", "__len__")
+_DELEGATED = (
+    "has_workload",
+    "commit_workload",
+    "commit_tuning_record",
+    "get_top_k",
+    "get_all_tuning_records",
+    "__len__",
+)
 
 
-class _PyDatabase(asking(Database, *_ASKED)):  # type: ignore[misc]
+class _PyDatabase(delegating_class(Database, *_DELEGATED)):  # type: ignore[misc]
     """The database that a decorated subclass of PyDatabase becomes."""
 
     def __init__(self) -> None:
@@ -121,42 +128,42 @@ class _PyDatabase(asking(Database, *_ASKED)):  # type: ignore[misc]
         return self._query("query_ir_module", mod, target, workload_name)
 
 
-@asks(_PyDatabase)
+@delegates_to(_PyDatabase)
 class PyDatabase:
     """The base of databases in Python, which ``derived_object`` decorates."""
 
     _outer: Any
 
     def has_workload(self, mod: Any) -> bool:
-        """Whether the program was committed."""
+        """Return whether the program was committed."""
         raise NotImplementedError
 
     def commit_workload(self, mod: Any) -> Any:
-        """The entry of the program."""
+        """Return the entry of the program."""
         raise NotImplementedError
 
     def commit_tuning_record(self, record: Any) -> None:
-        """Keeps a record."""
+        """Store a record."""
         raise NotImplementedError
 
     def get_top_k(self, workload: Any, top_k: int) -> Any:
-        """The best records of a program."""
+        """Return the best records of a program."""
         raise NotImplementedError
 
     def get_all_tuning_records(self) -> Any:
-        """All records."""
+        """Return all records."""
         raise NotImplementedError
 
     def query_tuning_record(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
-        """The best record, by the other methods."""
+        """Return the best record, found by the other methods."""
         return Database.query_tuning_record(self._outer(), mod, target, workload_name)
 
     def query_schedule(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
-        """The best schedule, by the other methods."""
+        """Return the best schedule, found by the other methods."""
         return Database.query_schedule(self._outer(), mod, target, workload_name)
 
     def query_ir_module(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
-        """The best scheduled program, by the other methods."""
+        """Return the best scheduled program, found by the other methods."""
         return Database.query_ir_module(self._outer(), mod, target, workload_name)
 
     def __len__(self) -> int:

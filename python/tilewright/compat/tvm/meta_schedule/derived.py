@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule import tune_context  # noqa: F401  (says how contexts are seen)
+from tilewright.compat.tvm.meta_schedule import tune_context  # noqa: F401  (registers the subclass)
 from tilewright.meta_schedule.derived import (
     cpu_count,
     fork_seed,
@@ -30,12 +30,13 @@ __all__ = [
 
 
 def default_text(self: Any) -> str:
-    """How a component is written whose class does not say: "meta_schedule.NAME(0xADDRESS)"."""
+    """Return the default text of a component: "meta_schedule.NAME(0xADDRESS)"."""
     return f"meta_schedule.{type(self).__name__}({hex(id(self))})"
 
 
 def derived_object(cls: type) -> Any:
-    """Makes a component of a class that derives from one of TVM's Py classes (PyScheduleRule, PyMutator, ...).
+    """Return the component class for a class that derives from one of TVM's Py classes (PyScheduleRule, PyMutator,
+    ...).
 
     The base says by ``_tvm_metadata`` which component it stands for ("cls"), which methods that calls, and which fields
     it takes. The component holds the user's object as ``_inst`` and forwards attributes to it; the object knows the
@@ -90,7 +91,7 @@ def derived_object(cls: type) -> Any:
 
 
 def _overridden(inst: Any, base: type, names: list[str]) -> dict[str, Callable[..., Any] | None]:
-    """The methods of the object by name; None for those that it has from the base."""
+    """Return the methods of the object by name; None for those that it inherits from the base."""
     return {
         name: None if getattr(type(inst), name, None) is getattr(base, name, None) else getattr(inst, name)
         for name in names

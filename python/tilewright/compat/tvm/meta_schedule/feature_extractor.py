@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
-from tilewright.compat.tvm.meta_schedule.asking import asks
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
 from tilewright.cost_model import feature_extractor as own
 
@@ -31,7 +31,7 @@ class PerStoreFeature(_core.FeatureExtractor):
         self.feature_vector_length = self._own.feature_vector_length
 
     def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray]:
-        """One matrix for each candidate."""
+        """Return one matrix for each candidate."""
         return [array(matrix) for matrix in self._own.extract_from(context, candidates)]
 
 
@@ -39,12 +39,12 @@ class RandomFeatureExtractor(own.RandomFeatureExtractor):
     """Random matrices."""
 
     def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray]:  # type: ignore[override]
-        """One matrix for each candidate."""
+        """Return one matrix for each candidate."""
         return [array(matrix) for matrix in super().extract_from(context, candidates)]
 
 
 def create(kind: str, *args: Any, **kwargs: Any) -> _core.FeatureExtractor:
-    """An extractor by name."""
+    """Return an extractor by name."""
     own.create(kind)
     return PerStoreFeature(*args, **kwargs)
 
@@ -58,10 +58,10 @@ class FeatureExtractor(metaclass=Renamed):
     FeatureExtractorType = Any
 
 
-@asks(_core.FeatureExtractor)
+@delegates_to(_core.FeatureExtractor)
 class PyFeatureExtractor:
     """The base of extractors in Python, to be decorated with derived_object."""
 
     def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray]:
-        """One matrix for each candidate."""
+        """Return one matrix for each candidate."""
         raise NotImplementedError

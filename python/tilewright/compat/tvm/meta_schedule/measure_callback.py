@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.meta_schedule.asking import asks
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to
 from tilewright.meta_schedule.measure_callback import (
     AddToDatabase,
     MeasureCallback,
@@ -24,12 +24,12 @@ __all__ = [
 create = MeasureCallback.create
 
 
-@asks(MeasureCallback)
+@delegates_to(MeasureCallback)
 class PyMeasureCallback:
     """The base of callbacks in Python, which ``derived_object`` decorates."""
 
     def apply(
         self, task_scheduler: Any, task_id: int, measure_candidates: Any, builder_results: Any, runner_results: Any
     ) -> None:
-        """One batch of a task."""
+        """Handle one measured batch of a task."""
         raise NotImplementedError

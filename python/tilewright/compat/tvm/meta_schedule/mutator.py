@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
-from tilewright.compat.tvm.meta_schedule.asking import asking, asks, call_derived, supported
+from tilewright.compat.tvm.meta_schedule.delegation import call_derived, delegates_to, delegating_class, supported
 from tilewright.meta_schedule.mutator import (
     MutateComputeLocation,
     MutateParallel,
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def create(kind: str) -> dict[_core.Mutator, float]:
-    """The default mutators of a kind of target, with their probabilities."""
+    """Return the default mutators of a kind of target, with their probabilities."""
     return dict(_core.Mutator.defaults(supported(kind, "mutator")))
 
 
@@ -40,14 +40,14 @@ class Mutator(metaclass=Renamed):
     create = staticmethod(create)
 
 
-class _PyMutator(asking(_core.Mutator, "_initialize_with_tune_context", "clone")):  # type: ignore[misc]
+class _PyMutator(delegating_class(_core.Mutator, "_initialize_with_tune_context", "clone")):  # type: ignore[misc]
     """The component behind a PyMutator."""
 
     def apply(self, trace: Any, seed: int | None = None) -> Any:
         return call_derived(self, "apply", trace, -1 if seed is None else seed)
 
 
-@asks(_PyMutator)
+@delegates_to(_PyMutator)
 class PyMutator:
     """The base of mutators in Python, to be decorated with derived_object."""
 
@@ -55,9 +55,9 @@ class PyMutator:
         raise NotImplementedError
 
     def apply(self, trace: Any, _: int) -> Any:
-        """The trace with a decision changed; None where there is nothing to change."""
+        """Return the trace with a changed decision; None if there is nothing to change."""
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """A mutator like this one."""
+        """Return a copy of the mutator."""
         raise NotImplementedError

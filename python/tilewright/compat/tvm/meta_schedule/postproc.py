@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
-from tilewright.compat.tvm.meta_schedule.asking import asks, supported
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to, supported
 from tilewright.meta_schedule.postproc import (
     DisallowAsyncStridedMemCopy,
     DisallowDynamicLoop,
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def create(kind: str) -> list[_core.Postproc]:
-    """The default postprocessors of a kind of target."""
+    """Return the default postprocessors of a kind of target."""
     return _core.Postproc.defaults(supported(kind, "postproc"))
 
 
@@ -50,7 +50,7 @@ class Postproc(metaclass=Renamed):
     create = staticmethod(create)
 
 
-@asks(_core.Postproc)
+@delegates_to(_core.Postproc)
 class PyPostproc:
     """The base of postprocessors in Python, to be decorated with derived_object."""
 
@@ -58,9 +58,9 @@ class PyPostproc:
         raise NotImplementedError
 
     def apply(self, sch: Any) -> bool:
-        """Whether the candidate is good, which may be changed."""
+        """Postprocess the candidate in place; return whether it is valid."""
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """A postprocessor like this one."""
+        """Return a copy of the postprocessor."""
         raise NotImplementedError

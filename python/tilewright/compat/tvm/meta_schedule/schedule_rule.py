@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
-from tilewright.compat.tvm.meta_schedule.asking import asks, supported
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to, supported
 from tilewright.meta_schedule.schedule_rule import (
     AddRFactor,
     ApplyCustomRule,
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def create(kind: str) -> list[_core.ScheduleRule]:
-    """The default rules of a kind of target."""
+    """Return the default rules of a kind of target."""
     return _core.ScheduleRule.defaults(supported(kind, "schedule rule"))
 
 
@@ -56,7 +56,7 @@ class ScheduleRule(metaclass=Renamed):
     create = staticmethod(create)
 
 
-@asks(_core.ScheduleRule)
+@delegates_to(_core.ScheduleRule)
 class PyScheduleRule:
     """The base of rules in Python, to be decorated with derived_object."""
 
@@ -64,9 +64,9 @@ class PyScheduleRule:
         raise NotImplementedError
 
     def apply(self, sch: Any, block: Any) -> list[Any]:
-        """The schedules that the rule makes of one."""
+        """Return the schedules that the rule derives from one."""
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """A rule like this one."""
+        """Return a copy of the rule."""
         raise NotImplementedError

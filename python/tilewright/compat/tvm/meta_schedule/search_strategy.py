@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
-from tilewright.compat.tvm.meta_schedule.asking import asking, asks, call_derived, initialize
+from tilewright.compat.tvm.meta_schedule.delegation import call_derived, delegates_to, delegating_class, initialize
 from tilewright.meta_schedule.search_strategy import MeasureCandidate, ReplayFunc, ReplayTrace
 
 __all__ = [
@@ -57,7 +57,7 @@ STRATEGIES: dict[Any, Any] = {
 
 
 def create(kind: str = "evolutionary", *args: Any, **kwargs: Any) -> _core.SearchStrategy:
-    """The strategy of a name."""
+    """Return a strategy by name."""
     if kind not in STRATEGIES:
         raise ValueError(f"Unknown strategy: {kind}")
     strategy: _core.SearchStrategy = STRATEGIES[kind](*args, **kwargs)
@@ -73,7 +73,7 @@ class SearchStrategy(metaclass=Renamed):
     SearchStrategyType = Any
 
 
-_ASKED = (
+_DELEGATED = (
     "_initialize_with_tune_context",
     "generate_measure_candidates",
     "notify_runner_results",
@@ -82,7 +82,7 @@ _ASKED = (
 )
 
 
-class _PySearchStrategy(asking(_core.SearchStrategy, *_ASKED)):  # type: ignore[misc]
+class _PySearchStrategy(delegating_class(_core.SearchStrategy, *_DELEGATED)):  # type: ignore[misc]
     """The component behind a PySearchStrategy."""
 
     def pre_tuning(
@@ -96,7 +96,7 @@ class _PySearchStrategy(asking(_core.SearchStrategy, *_ASKED)):  # type: ignore[
         call_derived(self, "pre_tuning", max_trials, num_trials_per_iter, design_spaces, database, cost_model)
 
 
-@asks(_PySearchStrategy)
+@delegates_to(_PySearchStrategy)
 class PySearchStrategy:
     """The base of strategies in Python, to be decorated with derived_object."""
 
@@ -111,15 +111,15 @@ class PySearchStrategy:
         database: Any = None,
         cost_model: Any = None,
     ) -> None:
-        """Starts a search."""
+        """Start a search."""
         raise NotImplementedError
 
     def post_tuning(self) -> None:
-        """Ends the search."""
+        """End the search."""
         raise NotImplementedError
 
     def generate_measure_candidates(self) -> Any:
-        """The next batch; None: the search is over."""
+        """Return the next batch; None if the search has ended."""
         raise NotImplementedError
 
     def notify_runner_results(self, measure_candidates: Any, results: Any) -> None:
@@ -127,5 +127,5 @@ class PySearchStrategy:
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """A strategy like this one."""
+        """Return a copy of the strategy."""
         raise NotImplementedError

@@ -8,8 +8,8 @@ from typing import Any
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
 from tilewright.compat.tvm.meta_schedule import schedule_rule
-from tilewright.compat.tvm.meta_schedule.asking import asking, asks, initialize
-from tilewright.compat.tvm.meta_schedule.seen import seen
+from tilewright.compat.tvm.meta_schedule.as_tvm import as_tvm
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to, delegating_class, initialize
 from tilewright.errors import ScheduleError
 
 __all__ = [
@@ -34,7 +34,7 @@ _COMPONENTS: Any = _core
 
 
 def _defaults(kind: str) -> dict[str, Callable[[str], Any]]:
-    """How the lists of a kind are made, by the name of the parameter."""
+    """Return the functions that create the lists of a kind, by the name of the parameter."""
     return {
         "sch_rules": schedule_rule.create,
         "postprocs": lambda kind: _COMPONENTS.Postproc.defaults(kind),
@@ -43,7 +43,7 @@ def _defaults(kind: str) -> dict[str, Callable[[str], Any]]:
 
 
 def _give(generator: _core.SpaceGenerator, **parts: Parts) -> None:
-    """Gives a generator its parts; "from-target" are filled in when it is initialized."""
+    """Set the parts of a generator; "from-target" parts are filled in when it is initialized."""
     for name, value in parts.items():
         if isinstance(value, str):
             value = None if value == "from-target" else _defaults(value)[name](value)
@@ -58,7 +58,7 @@ class _Named:
 
     @property
     def sch_rules(self) -> Any:
-        """The rules."""
+        """Return the rules."""
         return self.schedule_rules
 
     @sch_rules.setter
@@ -67,7 +67,7 @@ class _Named:
 
     @property
     def mutator_probs(self) -> Any:
-        """The mutators, each with its probability."""
+        """Return the mutators, each with its probability."""
         return None if self.mutators is None else dict(self.mutators)
 
     @mutator_probs.setter
@@ -81,9 +81,9 @@ class _Native(_Named):
     _initialize_with_tune_context = initialize
 
     def generate_design_space(self: Any, mod: Any) -> list[Any]:
-        """The schedules of a program."""
+        """Return the schedules of a program."""
         try:
-            return [seen(sch) for sch in _core.SpaceGenerator.generate_design_space(self, mod)]
+            return [as_tvm(sch) for sch in _core.SpaceGenerator.generate_design_space(self, mod)]
         except ScheduleError as error:
             if error.code == "post_order_apply/P1":
                 check = "TVMError: Check failed: (block_names_.count(block->name_hint) == 0) is false: "
@@ -101,7 +101,7 @@ class ScheduleFn(_Native, _core.ScheduleFn):
         postprocs: Parts = "from-target",
         mutator_probs: Parts = "from-target",
     ) -> None:
-        super().__init__(lambda sch: sch_fn(seen(sch)))
+        super().__init__(lambda sch: sch_fn(as_tvm(sch)))
         self.sch_fn = sch_fn
         _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
 
@@ -139,7 +139,7 @@ class SpaceGeneratorUnion(_Native, _core.SpaceGeneratorUnion):
 
 
 def create(kind: Any = "post-order-apply", *args: Any, **kwargs: Any) -> _core.SpaceGenerator:
-    """A generator: of a function, or of the kind of this name."""
+    """Return a generator: of a function, or of the kind with this name."""
     if callable(kind):
         return ScheduleFn(kind, *args, **kwargs)
     if kind == "post-order-apply":
@@ -158,10 +158,10 @@ class SpaceGenerator(metaclass=Renamed):
     ScheduleFnType = SpaceGeneratorType = Any
 
 
-_ASKED = ("_initialize_with_tune_context", "generate_design_space", "clone")
+_DELEGATED = ("_initialize_with_tune_context", "generate_design_space", "clone")
 
 
-class _PySpaceGenerator(_Named, asking(_core.SpaceGenerator, *_ASKED)):  # type: ignore[misc]
+class _PySpaceGenerator(_Named, delegating_class(_core.SpaceGenerator, *_DELEGATED)):  # type: ignore[misc]
     """The component behind a PySpaceGenerator."""
 
     def __init__(self, sch_rules: Any, postprocs: Any, mutator_probs: Any) -> None:
@@ -169,7 +169,7 @@ class _PySpaceGenerator(_Named, asking(_core.SpaceGenerator, *_ASKED)):  # type:
         _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
 
 
-@asks(_PySpaceGenerator, "sch_rules", "postprocs", "mutator_probs")
+@delegates_to(_PySpaceGenerator, "sch_rules", "postprocs", "mutator_probs")
 class PySpaceGenerator:
     """The base of generators in Python, to be decorated with derived_object."""
 
@@ -181,9 +181,9 @@ class PySpaceGenerator:
         raise NotImplementedError
 
     def generate_design_space(self, mod: Any) -> list[Any]:
-        """The schedules of a program."""
+        """Return the schedules of a program."""
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """A generator like this one."""
+        """Return a copy of the generator."""
         raise NotImplementedError

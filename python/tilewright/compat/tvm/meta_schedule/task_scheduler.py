@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.meta_schedule.asking import asks, call_derived
-from tilewright.compat.tvm.meta_schedule.seen import see_as, seen
+from tilewright.compat.tvm.meta_schedule.as_tvm import as_tvm, register_subclass
+from tilewright.compat.tvm.meta_schedule.delegation import call_derived, delegates_to
 from tilewright.meta_schedule import task_scheduler
 from tilewright.meta_schedule.task_scheduler import TaskRecord, TaskScheduler
 
@@ -29,13 +29,13 @@ class RoundRobin(task_scheduler.RoundRobin):
     """One batch after the other."""
 
 
-see_as(task_scheduler.GradientBased, GradientBased)
-see_as(task_scheduler.RoundRobin, RoundRobin)
+register_subclass(task_scheduler.GradientBased, GradientBased)
+register_subclass(task_scheduler.RoundRobin, RoundRobin)
 
 
 def create(kind: Any = "gradient", *args: Any, **kwargs: Any) -> Any:
-    """The scheduler of that kind."""
-    return seen(TaskScheduler.create(kind, *args, **kwargs))
+    """Return the scheduler of this kind."""
+    return as_tvm(TaskScheduler.create(kind, *args, **kwargs))
 
 
 @_with_fields
@@ -46,8 +46,8 @@ class _PyTaskScheduler(TaskScheduler):
         return int(call_derived(self, "next_task_id"))
 
 
-def _asked_first(name: str) -> Any:
-    """The method of that name: that of the user's object, where its class defines it."""
+def _user_method_or_default(name: str) -> Any:
+    """Return a method that calls the method of the user's object if its class defines one, else the default."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         own = self._methods.get(name)
@@ -57,10 +57,10 @@ def _asked_first(name: str) -> Any:
 
 
 for _name in ("tune", "join_running_task", "terminate_task", "touch_task", "print_tuning_statistics"):
-    setattr(_PyTaskScheduler, _name, _asked_first(_name))
+    setattr(_PyTaskScheduler, _name, _user_method_or_default(_name))
 
 
-@asks(_PyTaskScheduler)
+@delegates_to(_PyTaskScheduler)
 @_with_fields
 class PyTaskScheduler:
     """The base of schedulers in Python, which ``derived_object`` decorates."""
@@ -68,25 +68,25 @@ class PyTaskScheduler:
     _outer: Any
 
     def next_task_id(self) -> int:
-        """The task that gets the next batch; -1 when all have ended."""
+        """Return the task that gets the next batch; -1 if all have ended."""
         raise NotImplementedError
 
     def tune(self, *args: Any, **kwargs: Any) -> None:
-        """One session."""
+        """Run one session."""
         TaskScheduler.tune(self._outer(), *args, **kwargs)
 
     def join_running_task(self, task_id: int) -> Any:
-        """Waits for the batch of a task."""
+        """Wait for the batch of a task."""
         return TaskScheduler.join_running_task(self._outer(), task_id)
 
     def terminate_task(self, task_id: int) -> None:
-        """Ends a task."""
+        """End a task."""
         TaskScheduler.terminate_task(self._outer(), task_id)
 
     def touch_task(self, task_id: int) -> None:
-        """Joins the batch of a task if all of it is done."""
+        """Join the batch of a task if all of it is done."""
         TaskScheduler.touch_task(self._outer(), task_id)
 
     def print_tuning_statistics(self) -> None:
-        """Logs how far each task is."""
+        """Log the progress of each task."""
         TaskScheduler.print_tuning_statistics(self._outer())

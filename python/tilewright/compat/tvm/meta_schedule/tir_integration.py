@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.meta_schedule import database  # noqa: F401  (says how databases are seen)
-from tilewright.compat.tvm.meta_schedule.seen import seen
+from tilewright.compat.tvm.meta_schedule import database  # noqa: F401  (registers the subclass)
+from tilewright.compat.tvm.meta_schedule.as_tvm import as_tvm
 from tilewright.meta_schedule import tir_integration as own
 
 __all__ = ["compile_tir", "tune_tir"]
 
 
 def tune_tir(*args: Any, task_name: str | None = None, **options: Any) -> Any:
-    """The database of a session. `task_name`, which releases before v0.20 took, says nothing: tasks have the names of
+    """Return the database of a session. `task_name`, of releases before v0.20, is ignored: tasks have the names of
     their functions."""
-    return seen(own.tune_tir(*args, **options))
+    return as_tvm(own.tune_tir(*args, **options))
 
 
 def compile_tir(*args: Any, **options: Any) -> Any:
-    """The best schedule of a database."""
-    return seen(own.compile_tir(*args, **options))
+    """Return the best schedule of a database."""
+    return as_tvm(own.compile_tir(*args, **options))

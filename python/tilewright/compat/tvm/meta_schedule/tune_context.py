@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.meta_schedule.seen import see_as
+from tilewright.compat.tvm.meta_schedule.as_tvm import register_subclass
 from tilewright.compat.tvm.target import TargetAsTVM
 from tilewright.meta_schedule import tune_context as own
 from tilewright.meta_schedule.tune_context import normalize_module
@@ -42,4 +42,4 @@ class TuneContext(own.TuneContext):
         _TARGET.__set__(self, target)
 
 
-see_as(own.TuneContext, TuneContext)
+register_subclass(own.TuneContext, TuneContext)

@@ -57,18 +57,18 @@ class DataTypeCode(enum.IntEnum):
 
 
 def num_threads() -> int:
-    """How many threads kernels run on."""
+    """Return the number of threads that kernels run on."""
     return _core.get_num_threads()
 
 
 def enabled(target: str) -> bool:
-    """Whether code for such a target can be made and run here."""
+    """Return whether code for the target can be compiled and run on this machine."""
     kind = target.split()[0]
     return kind in ("cpu", "llvm") or (kind in ("opencl", "cuda") and device(kind).exist)
 
 
 def convert(value: Any) -> Any:
-    """Numbers as constants, also inside of lists and dicts; what else there is stays."""
+    """Convert numbers to constants, also inside lists and dicts; other values are unchanged."""
     if isinstance(value, bool | int | float):
         return _core.const(value)
     if isinstance(value, list | tuple):

@@ -13,7 +13,7 @@ class DataType(str):
     """The name of a data type: "int32", "float16x4", "int8xvscalex16"."""
 
     def __new__(cls, dtype: object) -> DataType:
-        """The type of that name."""
+        """Return the type with this name."""
         name = str(_core.PrimType(str(dtype)).dtype)
         return super().__new__(cls, name)
 
@@ -25,19 +25,19 @@ class DataType(str):
 
     @property
     def lanes(self) -> int:
-        """Elements of a vector; of a scalable one for each unit of its length, negative."""
+        """Return the number of elements of a vector; of a scalable one, the negative number per unit of its length."""
         parts = self.split("x")
         count = int(parts[-1]) if len(parts) > 1 and parts[-1].isdigit() else 1
         return -count if "vscale" in parts else count
 
     @property
     def type_code(self) -> int:
-        """As DLPack numbers kinds of numbers; bool is an unsigned integer."""
+        """Return the DLPack code of the kind of number; bool is an unsigned integer."""
         kind = re.match(r"[a-z]+", self)
         return _CODES.get(kind[0] if kind else "", 1)
 
     def itemsize(self) -> int:
-        """Bytes of the whole."""
+        """Return the size of the whole vector in bytes."""
         if self.lanes < 0:
             raise ValueError(f"the size of {self} depends on the machine")
         return -(-self.bits // 8) * self.lanes

@@ -29,22 +29,22 @@ def _seen(found: devices.Device) -> Device:
 
 
 def cpu(dev_id: int = 0) -> Device:
-    """The processor."""
+    """Return the processor."""
     return _seen(devices.cpu(dev_id))
 
 
 def cuda(dev_id: int = 0) -> Device:
-    """A device of CUDA."""
+    """Return a CUDA device."""
     return _seen(devices.cuda(dev_id))
 
 
 def opencl(dev_id: int = 0) -> Device:
-    """A device of OpenCL."""
+    """Return an OpenCL device."""
     return _seen(devices.opencl(dev_id))
 
 
 def device(dev: str | int, dev_id: int = 0) -> Device:
-    """The device of that kind: by its name, that of a target, or the number of the kind in DLPack."""
+    """Return the device of a kind: by its name, that of a target, or the number of the kind in DLPack."""
     if not isinstance(dev_id, int):
         raise ValueError(f"Invalid device id: {dev_id}")
     kinds = {devices.device(kind).device_type: kind for kind in ("cpu", "cuda", "opencl")}

@@ -14,7 +14,7 @@ from tilewright.compat.tvm.runtime.devices import Device
 from tilewright.kernel.kernel import Kernel, KernelModule
 from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
 
-__all__ = ["BenchmarkResult", "Module", "load_module", "seen"]
+__all__ = ["BenchmarkResult", "Module", "as_tvm", "load_module"]
 
 Module = Kernel | KernelModule
 
@@ -27,27 +27,27 @@ class BenchmarkResult:
 
     @property
     def mean(self) -> float:
-        """Seconds."""
+        """Return the mean in seconds per call."""
         return statistics.fmean(self.results)
 
     @property
     def median(self) -> float:
-        """Seconds."""
+        """Return the median in seconds per call."""
         return statistics.median(self.results)
 
     @property
     def min(self) -> float:
-        """Seconds."""
+        """Return the minimum in seconds per call."""
         return min(self.results)
 
     @property
     def max(self) -> float:
-        """Seconds."""
+        """Return the maximum in seconds per call."""
         return max(self.results)
 
     @property
     def std(self) -> float:
-        """Seconds."""
+        """Return the standard deviation in seconds per call."""
         return statistics.pstdev(self.results)
 
 
@@ -64,10 +64,20 @@ def time_evaluator(
     cache_flush_bytes: int = 0,
     f_preproc: str = "",
 ) -> Callable[..., BenchmarkResult]:
-    """A function that times the kernel of that name: `repeat` times the mean of `number` calls, or of as many as fill
-    `min_repeat_ms`. With "cache_flush_cpu_non_first_arg" for `f_preproc`, or with any `cache_flush_bytes`, the caches
-    hold other data before calls. After each `repeats_to_cooldown` repeats there are `cooldown_interval_ms` of rest.
-    No call takes no time, so nothing depends on `limit_zero_time_iterations`."""
+    """Return a function that times a kernel.
+
+    Args:
+        func_name: name of the kernel.
+        dev: device that the kernel runs on.
+        number: calls per repeat, whose mean is one result.
+        repeat: number of results.
+        min_repeat_ms: minimum duration of a repeat; `number` is increased to reach it.
+        limit_zero_time_iterations: ignored, as every call takes measurable time.
+        cooldown_interval_ms: pause after each `repeats_to_cooldown` repeats.
+        repeats_to_cooldown: number of repeats between pauses.
+        cache_flush_bytes: if positive, the caches are flushed before calls, whatever the number.
+        f_preproc: "cache_flush_cpu_non_first_arg" also flushes the caches before calls; "" for nothing.
+    """
     if not dev.exist:
         raise ValueError(f"Tilewright runs nothing on {dev} yet")
     if f_preproc not in ("", "cache_flush_cpu_non_first_arg"):
@@ -99,12 +109,12 @@ def _kernel(module: Any, name: str) -> Any:
 
 
 def get_function(self: Any, name: str, query_imports: bool = False) -> Any:
-    """The kernel of that name; there are no imported modules to ask, so `query_imports` makes no difference."""
+    """Return the kernel with this name. `query_imports` is ignored, as there are no imported modules to search."""
     return _kernel(self, name)
 
 
 def get_source(self: Any, fmt: str = "ll") -> str:
-    """LLVM IR ("ll", the default) or assembly ("s", "asm")."""
+    """Return LLVM IR ("ll", the default) or assembly ("s", "asm")."""
     kinds = {"": "llvm", "ll": "llvm", "s": "asm", "asm": "asm"}
     if fmt not in kinds:
         raise ValueError(f"Tilewright has no source of the kind {fmt!r}; there are 'll' and 'asm'")
@@ -112,7 +122,7 @@ def get_source(self: Any, fmt: str = "ll") -> str:
 
 
 def export_library(self: Any, file_name: str | Path, *, workspace_dir: str | Path | None = None) -> Path:
-    """Writes a shared library, with object and C header beside it; nothing else is written to `workspace_dir`."""
+    """Write a shared library, with object and C header beside it; `workspace_dir` is not used."""
     path = Path(file_name)
     if path.suffix != ".so":
         raise ValueError(f"Tilewright exports shared libraries, so {path.name!r} has to end in '.so'")
@@ -122,12 +132,12 @@ def export_library(self: Any, file_name: str | Path, *, workspace_dir: str | Pat
 
 
 def jit(self: Any, *, force_recompile: bool = False) -> Any:
-    """The kernels themselves: they can be called as they are."""
+    """Return the kernels themselves, which can be called."""
     return self
 
 
 def _entry_func(self: Any) -> Any:
-    """The function that is called when none is named."""
+    """Return the function that is called if none is named."""
     return self if isinstance(self, Kernel) else _kernel(self, "main")
 
 
@@ -144,14 +154,14 @@ class DeviceModule:
     type_key: str
 
     def get_source(self, fmt: str = "") -> str:
-        """The text of the kernels, in the language of the device; of CUDA also "ptx"."""
+        """Return the source of the kernels in the language of the device; for CUDA also "ptx"."""
         if fmt not in ("", "cl", "cu", "ptx"):
             raise ValueError(f"Tilewright has no source of the kind {fmt!r} of a device")
         return str(self.kernel.inspect("ptx" if fmt == "ptx" else self.type_key))
 
 
 def _imported_modules(self: Any) -> list[Any]:
-    """The module with the kernels of the device, where there is one; the rest of a kernel is whole."""
+    """Return a list with the module of the device kernels, if there is a device, else []."""
     kernel = _entry_func(self) if isinstance(self, Kernel) else next(iter(self.values()))
     program = kernel._program
     kind = "" if program is None else tw.Target(program.target).kind
@@ -173,7 +183,7 @@ class KernelAsTVM(Kernel):
     """A compiled function."""
 
     def __getitem__(self, name: str) -> Any:
-        return seen(super().__getitem__(name))
+        return as_tvm(super().__getitem__(name))
 
 
 @_with_methods
@@ -181,10 +191,10 @@ class KernelsAsTVM(KernelModule):
     """Compiled functions by name."""
 
     def __getitem__(self, name: str) -> Any:
-        return seen(super().__getitem__(name))
+        return as_tvm(super().__getitem__(name))
 
 
-def seen(compiled: Any) -> Any:
+def as_tvm(compiled: Any) -> Any:
     """Return compiled kernels with the methods of TVM's modules."""
     subclasses: dict[type, type] = {Kernel: KernelAsTVM, KernelModule: KernelsAsTVM}
     if type(compiled) in subclasses:
@@ -193,5 +203,5 @@ def seen(compiled: Any) -> Any:
 
 
 def load_module(path: str | Path) -> Any:
-    """The kernels of an exported library."""
-    return seen(tw.load(path))
+    """Return the kernels of an exported library."""
+    return as_tvm(tw.load(path))

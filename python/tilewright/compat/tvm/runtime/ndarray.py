@@ -22,17 +22,17 @@ class NDArray(np.ndarray[Any, Any]):
 
     @property
     def device(self) -> Any:
-        """The processor."""
+        """Return the processor."""
         return cpu()
 
     def numpy(self) -> Any:
-        """A copy as a plain NumPy array."""
+        """Return a copy as a plain NumPy array."""
         return np.array(self)
 
     asnumpy = numpy
 
     def copyfrom(self, source_array: Any) -> NDArray:
-        """Takes over the elements of an array of the same shape."""
+        """Copy the elements of an array of the same shape into this array."""
         if np.shape(source_array) != self.shape:
             raise ValueError(
                 f"an array of shape {np.shape(source_array)} cannot be copied to one of shape {self.shape}"
@@ -41,12 +41,12 @@ class NDArray(np.ndarray[Any, Any]):
         return self
 
     def copyto(self, target: Any, mem_scope: str | None = None) -> Any:
-        """The elements in another array, or in a new one on a device."""
+        """Copy the elements to another array, or to a new one on a device."""
         _check_scope(mem_scope)
         return array(self, target) if isinstance(target, devices.Device) else target.copyfrom(self)
 
     def to_dlpack(self) -> Any:
-        """A view of the array for another library."""
+        """Return a view of the array for another library."""
         return self.__dlpack__()
 
 
@@ -55,20 +55,20 @@ class DeviceArrayAsTVM(DeviceArray):
 
     @property
     def dtype(self) -> Any:
-        """The type of the elements, as text."""
+        """Return the type of the elements, as text."""
         return str(super().dtype)
 
     @property
     def device(self) -> Device:
-        """Where it is."""
+        """Return the device of the array."""
         return Device(self.device_type, self.device_id)
 
     def asnumpy(self) -> Any:
-        """A copy as a NumPy array."""
+        """Return a copy as a NumPy array."""
         return self.numpy()
 
     def copyto(self, target: Any, mem_scope: str | None = None) -> Any:
-        """The elements in another array, or in a new one on a device."""
+        """Copy the elements to another array, or to a new one on a device."""
         _check_scope(mem_scope)
         return array(self, target) if isinstance(target, devices.Device) else super().copyto(target)
 
@@ -84,14 +84,14 @@ def _check_scope(mem_scope: str | None) -> None:
 
 
 def from_dlpack(dltensor: Any) -> NDArray:
-    """A view of an array of the processor, without a copy."""
+    """Return a view of an array of the processor, without a copy."""
     if not hasattr(dltensor, "__dlpack__"):
         raise AttributeError("Required attribute __dlpack__ not found")
     return np.from_dlpack(dltensor).view(NDArray)
 
 
 def array(arr: Any, device: devices.Device | None = None, mem_scope: str | None = None) -> Any:
-    """A copy of the array."""
+    """Return a copy of the array."""
     _check_scope(mem_scope)
     if device is None or device.kind == "cpu":
         return np.array(arr).view(NDArray)
@@ -101,7 +101,7 @@ def array(arr: Any, device: devices.Device | None = None, mem_scope: str | None 
 def empty(
     shape: Any, dtype: Any = "float32", device: devices.Device | None = None, mem_scope: str | None = None
 ) -> Any:
-    """An array whose elements are not set."""
+    """Return an uninitialized array."""
     _check_scope(mem_scope)
     dtype = numpy_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
     if device is None or device.kind == "cpu":

@@ -1,6 +1,6 @@
-"""tvm.runtime.ObjectPath: places in a program.
+"""tvm.runtime.ObjectPath: paths to nodes of a program.
 
-Tilewright writes a place as text, ``<root>.buffer_map[1].shape[0]``, and counts the entries of dicts; TVM names them by
+Tilewright writes a path as text, ``<root>.buffer_map[1].shape[0]``, and counts the entries of dicts; TVM names them by
 their keys.
 """
 
@@ -64,7 +64,7 @@ def _entry(mapping: Mapping[Any, Any], key: Any) -> int | None:
 
 
 class ObjectPath:
-    """A place, step by step from the root: ``ObjectPath.root().attr("body").array_index(0)``."""
+    """A path, step by step from the root: ``ObjectPath.root().attr("body").array_index(0)``."""
 
     parent: ObjectPath | None = None
     key: Any = None
@@ -80,42 +80,42 @@ class ObjectPath:
 
     @staticmethod
     def root(root_name: str | None = None) -> ObjectPath:
-        """The program itself."""
+        """Return the path of the program itself."""
         return RootPath._made(None, root_name)
 
     def attr(self, attr_key: str | None) -> ObjectPath:
-        """A field of the node; None: one that is not known."""
+        """Return the path of a field of the node; of an unknown field if `attr_key` is None."""
         return (UnknownAttributeAccessPath if attr_key is None else AttributeAccessPath)._made(self, attr_key)
 
     def array_index(self, index: int) -> ObjectPath:
-        """An element of the list."""
+        """Return the path of an element of the list."""
         return ArrayIndexPath._made(self, int(index))
 
     def missing_array_element(self, index: int) -> ObjectPath:
-        """An element that another list has, but not this one."""
+        """Return the path of an element that another list has and this one lacks."""
         return MissingArrayElementPath._made(self, int(index))
 
     def map_value(self, key: Any) -> ObjectPath:
-        """The value of the dict under the key."""
+        """Return the path of the value of the dict under the key."""
         return MapValuePath._made(self, key)
 
     def missing_map_entry(self) -> ObjectPath:
-        """An entry that another dict has, but not this one."""
+        """Return the path of an entry that another dict has and this one lacks."""
         return MissingMapEntryPath._made(self, None)
 
-    def _places(self) -> list[ObjectPath]:
-        """Return the paths to the places from the root to this one."""
-        places: list[ObjectPath] = []
+    def _prefixes(self) -> list[ObjectPath]:
+        """Return the paths from the root to this one."""
+        prefixes: list[ObjectPath] = []
         path: ObjectPath | None = self
         while path is not None:
-            places.append(path)
+            prefixes.append(path)
             path = path.parent
-        return places[::-1]
+        return prefixes[::-1]
 
-    def _last(self) -> str:
+    def _suffix(self) -> str:
         raise NotImplementedError
 
-    def _ends_like(self, other: ObjectPath) -> bool:
+    def _has_same_last_step(self, other: ObjectPath) -> bool:
         if type(self) is not type(other) or isinstance(self, UnknownAttributeAccessPath):
             return False
         here, there = self.key, other.key
@@ -124,7 +124,7 @@ class ObjectPath:
         return here.same_as(there) if hasattr(here, "same_as") and hasattr(there, "same_as") else bool(here == there)
 
     def __len__(self) -> int:
-        return len(self._places())
+        return len(self._prefixes())
 
     def __bool__(self) -> bool:
         return True
@@ -132,13 +132,15 @@ class ObjectPath:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ObjectPath) or len(self) != len(other):
             return False
-        return all(left._ends_like(right) for left, right in zip(self._places(), other._places(), strict=True))
+        return all(
+            left._has_same_last_step(right) for left, right in zip(self._prefixes(), other._prefixes(), strict=True)
+        )
 
     def __hash__(self) -> int:
         return hash(str(self))
 
     def __str__(self) -> str:
-        return "".join(place._last() for place in self._places())
+        return "".join(path._suffix() for path in self._prefixes())
 
     __repr__ = __str__
 
@@ -150,16 +152,17 @@ class ObjectPath:
         """
         if not 1 <= length <= len(self):
             raise IndexError(f"prefixes of {self} have 1 to {len(self)} places, not {length}")
-        return self._places()[length - 1]
+        return self._prefixes()[length - 1]
 
     def is_prefix_of(self, other: ObjectPath) -> bool:
-        """Whether the other place is this one or inside of it."""
+        """Return whether the other path is this one or below it."""
         return len(self) <= len(other) and self == other.get_prefix(len(self))
 
     def to_text(self, root: Any) -> str:
-        """The place as Tilewright writes it, in this program; the nearest place around it that the program has."""
+        """Return the path in Tilewright's notation for this program. If the program lacks it, return the longest prefix
+        that it has."""
         text, at = "<root>", root
-        for step in self._places()[1:]:
+        for step in self._prefixes()[1:]:
             around, at = at, _at(at, step)
             if at is _Nothing:
                 break
@@ -167,12 +170,12 @@ class ObjectPath:
                 named = all(isinstance(key, str) and not _is_function(key) for key in around)
                 text += f"['{step.key}']" if named else f"[{_entry(around, step.key)}]"
             else:
-                text += step._last()
+                text += step._suffix()
         return text
 
     @staticmethod
     def from_text(root: Any, text: str) -> ObjectPath:
-        """The place that Tilewright wrote, in this program."""
+        """Return the path for Tilewright's notation in this program."""
         path, at = ObjectPath.root(), root
         for name, index, key in _STEP.findall(text.removeprefix("<root>")):
             if name:
@@ -189,9 +192,9 @@ class ObjectPath:
         return path
 
     def value_in(self, root: Any) -> Any:
-        """Return what a program has at the place; None where it has nothing there."""
+        """Return the node of a program at the path; None if there is none."""
         at = root
-        for step in self._places()[1:]:
+        for step in self._prefixes()[1:]:
             at = _at(at, step)
         return None if at is _Nothing else at
 
@@ -199,42 +202,42 @@ class ObjectPath:
 class RootPath(ObjectPath):
     """The program itself."""
 
-    def _last(self) -> str:
+    def _suffix(self) -> str:
         return str(self.key or "<root>")
 
 
 class AttributeAccessPath(ObjectPath):
     """A field of a node."""
 
-    def _last(self) -> str:
+    def _suffix(self) -> str:
         return f".{self.key}"
 
 
 class UnknownAttributeAccessPath(ObjectPath):
     """A field of a node that is not known; it equals no other one."""
 
-    def _last(self) -> str:
+    def _suffix(self) -> str:
         return ".<unknown attribute>"
 
 
 class ArrayIndexPath(ObjectPath):
     """An element of a list."""
 
-    def _last(self) -> str:
+    def _suffix(self) -> str:
         return f"[{self.key}]"
 
 
 class MissingArrayElementPath(ObjectPath):
     """An element that only another list has."""
 
-    def _last(self) -> str:
+    def _suffix(self) -> str:
         return f"[<missing element #{self.key}>]"
 
 
 class MapValuePath(ObjectPath):
     """The value of a dict under a key."""
 
-    def _last(self) -> str:
+    def _suffix(self) -> str:
         if _is_function(self.key):
             return f"[I.GlobalVar({json.dumps(self.key.name_hint)})]"
         return f"[{json.dumps(self.key)}]" if isinstance(self.key, str) else f"[{self.key}]"
@@ -243,24 +246,24 @@ class MapValuePath(ObjectPath):
 class MissingMapEntryPath(ObjectPath):
     """An entry that only another dict has."""
 
-    def _last(self) -> str:
+    def _suffix(self) -> str:
         return "[<missing entry>]"
 
 
 class ObjectPathPair(NamedTuple):
-    """Places that are compared."""
+    """Paths to two nodes that are compared."""
 
     lhs_path: ObjectPath
     rhs_path: ObjectPath
 
     @staticmethod
     def of_text(lhs: Any, rhs: Any, text: str) -> ObjectPathPair:
-        """The places of two programs that differ where Tilewright wrote; the first entry that only one of two lists or
-        dicts has."""
+        """Return the paths of the difference that Tilewright found in two programs. If only one of two lists or dicts
+        has an entry, they end there."""
         left, right = (ObjectPath.from_text(root, text) for root in (lhs, rhs))
         here, there = left.value_in(lhs), right.value_in(rhs)
         if isinstance(here, list | tuple) and isinstance(there, list | tuple) and len(here) != len(there):
-            return ObjectPathPair(*_in_longer(left, right, len(here), len(there)))
+            return ObjectPathPair(*_length_mismatch(left, right, len(here), len(there)))
         if isinstance(here, Mapping) and isinstance(there, Mapping):
             for key in [key for key in here if _entry(there, key) is None]:
                 return ObjectPathPair(left.map_value(key), right.missing_map_entry())
@@ -269,8 +272,8 @@ class ObjectPathPair(NamedTuple):
         return ObjectPathPair(left, right)
 
 
-def _in_longer(left: ObjectPath, right: ObjectPath, here: int, there: int) -> tuple[ObjectPath, ObjectPath]:
-    """The first element of the longer list, and that it is missing in the other one."""
+def _length_mismatch(left: ObjectPath, right: ObjectPath, here: int, there: int) -> tuple[ObjectPath, ObjectPath]:
+    """Return the path of the first element of the longer list, and that of the missing element in the other one."""
     if here > there:
         return left.array_index(there), right.missing_array_element(there)
     return left.missing_array_element(here), right.array_index(here)

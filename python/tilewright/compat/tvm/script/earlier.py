@@ -12,14 +12,15 @@ from tilewright.script.report import fail
 
 
 def var(dtype: Any) -> Any:
-    """A fresh variable: ``n = T.var("int32")``."""
+    """Return a new variable: ``n = T.var("int32")``."""
     return getattr(tir, str(dtype))()
 
 
 def buffer_decl(
     shape: Any, dtype: str = "float32", data: Any = None, strides: Any = None, *layout: Any, **more: Any
 ) -> Any:
-    """A buffer that is declared nowhere: ``A = T.buffer_decl((16,), "float32", data=p)``; see :class:`T.Buffer`."""
+    """Return a buffer that is declared nowhere: ``A = T.buffer_decl((16,), "float32", data=p)``; see
+    :class:`T.Buffer`."""
     return tir.Buffer(shape, dtype, data, strides, *layout, **more)
 
 
@@ -33,7 +34,7 @@ def preflattened_buffer(
 
 
 def load(dtype: Any, var: Any, index: Any, predicate: Any = None) -> Any:
-    """The element behind a pointer: ``T.load("float32", A.data, i)``."""
+    """Return the element behind a pointer: ``T.load("float32", A.data, i)``."""
     value = tir.BufferLoad(_buffer(var), [index])
     if value.dtype != str(dtype):
         hint = "name the type of the elements; an index of several lanes loads as many"

@@ -12,7 +12,7 @@ __all__ = ["cprint"]
 
 
 def cprint(printable: Any, style: str | None = None, black_format: bool | None = None) -> None:
-    """Prints a program, or its text."""
+    """Print a program, or its text."""
     if not isinstance(printable, str | _core.Node):
         raise TypeError(f"cprint prints programs and their text, not a {type(printable).__name__}")
     text = printable if isinstance(printable, str) else printable.script()

@@ -21,7 +21,7 @@ __all__ = [*vars(tir)["__all__"], "buffer", "buffer_decl", "load", "preflattened
 
 
 def alloc_buffer(shape: Any, dtype: str = "float32", data: Any = None, strides: Any = None, **layout: Any) -> Any:
-    """A buffer of the block; TVM writes the strides [1] for a compact one of any number of dimensions."""
+    """Allocate a buffer of the block; TVM prints the strides [1] for a compact one of any number of dimensions."""
     if isinstance(shape, list | tuple) and len(shape) > 1 and strides is not None and list(strides) == [1]:
         strides = None
     return tir.alloc_buffer(shape, dtype, data, strides, **layout)

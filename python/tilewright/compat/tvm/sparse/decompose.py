@@ -98,7 +98,7 @@ class _Format:
         return dict(zip(rule.axes_before_rewrite, _applied(given, known), strict=True))
 
     def copies(self) -> Iterable[Any]:
-        """An iteration for each buffer that copies it into the format."""
+        """Yield, for each buffer, the iteration that copies it into the format."""
         for old, new in self.new.items():
             names = {axis: name for name, axis in self.by_name.items()}
             iter_vars = [ir.SpIterVar(_variable(axis), ir.IterType.DATA_PAR, axis) for axis in new.axes]
@@ -109,7 +109,7 @@ class _Format:
             yield ir.SparseIteration(iter_vars, f"rewrite_{new.name}", {"preprocess": True}, None, store)
 
     def compute(self, statement: Any) -> Any:
-        """The iteration over the new axes."""
+        """Return the iteration over the new axes."""
         iter_vars: list[Any] = []
         values: dict[Any, Any] = {}
         variables: dict[str, Any] = {}

@@ -74,7 +74,7 @@ class FormatRewriteRule:
 def format_decompose(
     mod: Any, composable_formats: Sequence[FormatRewriteRule], include_format_rewrite_blks: bool = True
 ) -> Any:
-    """The module in which each iteration is one for each rule, behind iterations that copy into the formats.
+    """Return the module with each iteration replaced by one per rule, after iterations that copy into the formats.
 
     As published, each of them has the init of the original one. :func:`tilewright.sparse.decompose_format` makes
     programs that are initialized once.
@@ -88,7 +88,7 @@ def format_decompose(
 def SparseFormatDecompose(
     composable_formats: Sequence[FormatRewriteRule], include_format_rewrite_blks: bool = True
 ) -> Pass:
-    """The pass of :func:`format_decompose`."""
+    """Return the pass of :func:`format_decompose`."""
     return function_pass(
         "SparseFormatDecompose", lambda func: decomposed(func, composable_formats, include_format_rewrite_blks)
     )
@@ -101,7 +101,7 @@ def _numpy(given: Any) -> Array:
 def column_part_hyb(
     num_rows: int, num_cols: int, indptr_nd: Any, indices_nd: Any, num_col_parts: int, buckets: Sequence[int]
 ) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
-    """Rows of a matrix in buckets, for each of equal parts of its columns: hyb(c, k).
+    """Return the rows of a matrix in buckets, for each of equal parts of its columns: hyb(c, k).
 
     Args:
         num_rows: number of rows of the matrix.
@@ -153,7 +153,7 @@ def _bucket(part: int, size: int, before: int, width: int, is_last: bool) -> Rul
 
 
 def condense(indptr_nd: Any, indices_nd: Any, t: int, g: int) -> tuple[Any, Any, Any]:
-    """Strips of rows, whose distinct columns are stored in groups: SR-BCRS(t, g).
+    """Return strips of rows, whose distinct columns are stored in groups: SR-BCRS(t, g).
 
     Args:
         indptr_nd: offsets of the rows.
@@ -183,7 +183,7 @@ def csf_to_ell3d(
     nnz_rows_bkt: Sequence[int],
     nnz_cols_bkt: Sequence[int],
 ) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-    """Rows of each relation in buckets, in groups of equally many: the format of relational graphs.
+    """Return the rows of each relation in buckets, in groups of equally many: the format of relational graphs.
 
     Args:
         csf_indptr_0: offsets of the relations among the rows.

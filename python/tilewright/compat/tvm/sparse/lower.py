@@ -12,7 +12,7 @@ from tilewright.compat.tvm.tir.transform.statements import function_pass, requir
 from tilewright.compat.tvm.transform import Pass
 from tilewright.support.changed_nodes import with_fields
 
-#: an attribute of functions: which parameters were sparse buffers
+#: attribute of functions: positions of the parameters that were sparse buffers
 ARRAYS = "sparse_arrays"
 LEVEL = "sparse_tir_level"
 
@@ -34,12 +34,12 @@ def lower_sparse_buffer(mod: Any) -> Any:
 
 
 def LowerSparseIter(check_invalid_binary_search: bool = False) -> Pass:
-    """The pass of :func:`lower_sparse_iter`."""
+    """Return the pass of :func:`lower_sparse_iter`."""
     return function_pass("LowerSparseIter", _lowered)
 
 
 def LowerSparseBuffer() -> Pass:
-    """The pass of :func:`lower_sparse_buffer`."""
+    """Return the pass of :func:`lower_sparse_buffer`."""
     return function_pass("LowerSparseBuffer", _flattened)
 
 
@@ -57,12 +57,12 @@ def _lowered(func: ir.PrimFunc) -> Any:
     arrays = [*lowered.buffer_map.values(), *lowered.body.block.alloc_buffers]
     buffers = {old: _named(old, names.get(old, old.name)) for old in arrays}
     made: Any = _core.rewrite(lowered, lambda node: buffers.get(node) if isinstance(node, ir.Buffer) else None)
-    made = _core.rewrite(_core.rewrite(made, _without_axes_of_one), number)
+    made = _core.rewrite(_core.rewrite(made, _substitute_unit_axes), fold_integers)
     return made.with_attr({LEVEL: 1, ARRAYS: sparse})
 
 
-def _without_axes_of_one(node: Any) -> Any:
-    """Return a block that uses 0 for its axes of one value, as of the root of DCSR; None of other nodes.
+def _substitute_unit_axes(node: Any) -> Any:
+    """Return a block with 0 in place of its axes of extent 1, such as the root of DCSR; None for other nodes.
 
     The axes stay, so that blocks and loops are those that are published. With their variables, one position would have
     two names, `I_indptr[vo]` and `I_indptr[0]`, of which analyses make one only where they know the range of `vo`.
@@ -82,19 +82,20 @@ def _without_axes_of_one(node: Any) -> Any:
         reads=[_core.substitute(region, zeros) for region in node.reads],
         writes=[_core.substitute(region, zeros) for region in node.writes],
         init=None if node.init is None else _core.substitute(node.init, zeros),
-        body=_core.rewrite(_core.substitute(node.body, zeros), _without_axes_of_one),
+        body=_core.rewrite(_core.substitute(node.body, zeros), _substitute_unit_axes),
     )
 
 
 def _named(buffer: ir.Buffer, name: str) -> ir.Buffer:
-    return with_fields(buffer, name=name, shape=[_core.rewrite(extent, number) for extent in buffer.shape])
+    return with_fields(buffer, name=name, shape=[_core.rewrite(extent, fold_integers) for extent in buffer.shape])
 
 
 _OPERATIONS = _core.Add, _core.Sub, _core.Mul, _core.FloorDiv, _core.FloorMod, _core.Min, _core.Max
 
 
-def number(node: Any) -> Any:
-    """Return the result of an operation on integers alone, as sizes are that specialize() has fixed; None of others."""
+def fold_integers(node: Any) -> Any:
+    """Return the result of an operation on integer constants, such as sizes that specialize() has fixed; None for other
+    nodes."""
     if not isinstance(node, _OPERATIONS):
         return None
     leaves: list[Any] = []
@@ -102,16 +103,16 @@ def number(node: Any) -> Any:
     return _core.Analyzer().simplify(node) if all(isinstance(leaf, ir.IntImm) for leaf in leaves) else None
 
 
-def completed(func: ir.PrimFunc) -> Any:
-    """Return a function of lowered iterations with all elements initialized, and its atomic blocks accumulating; others
-    as they are."""
+def with_initialization(func: ir.PrimFunc) -> Any:
+    """Return a function of lowered iterations with all elements initialized, and its atomic blocks accumulating; other
+    functions unchanged."""
     return with_inits(with_sums(func)) if ARRAYS in func.attrs else func
 
 
 def _flattened(func: ir.PrimFunc) -> Any:
     if ARRAYS not in func.attrs:
         return func
-    func = completed(func)
+    func = with_initialization(func)
     positions = [int(at) for at in func.attrs[ARRAYS]]
     flat: dict[ir.Buffer, ir.Buffer] = {}
     for at in positions:

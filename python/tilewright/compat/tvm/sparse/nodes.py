@@ -9,7 +9,7 @@ from tilewright.support.changed_nodes import with_fields
 
 
 def _of_array(buffer: Any) -> Any:
-    """The elements of a sparse buffer as an array without axes; None of other buffers."""
+    """Return the elements of a sparse buffer as an array without axes; None for other buffers."""
     return with_fields(buffer, axes=[], default_value=None) if buffer.axes else None
 
 

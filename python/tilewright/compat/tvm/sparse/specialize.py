@@ -17,7 +17,7 @@ def specialize_buffer(mod: Any, buf_name: str, idx_map: Any) -> Any:
 
 
 def SpecializeBuffer(buf_name: str, idx_map: Any) -> Pass:
-    """The pass of :func:`specialize_buffer`."""
+    """Return the pass of :func:`specialize_buffer`."""
     made = idx_map if isinstance(idx_map, ir.IndexMap) else index_map(idx_map)
     taken = len(made.initial_indices)
 

@@ -26,8 +26,8 @@ from tilewright.testing.requires import Requirement, host_features, requires_pac
 
 _missing = missing("tvm.testing")
 
-#: What tests of TVM may need and Tilewright has no code for, each with a mark "requires_..." of its own.
-_OF_OTHERS = frozenset(
+#: features that tests of TVM may need and Tilewright does not have; each has a mark "requires_..."
+_UNSUPPORTED_FEATURES = frozenset(
     [
         "adreno_opencl_vulkan",
         "adreno_vulkan_opencl",
@@ -61,8 +61,8 @@ _OF_OTHERS = frozenset(
 
 
 def __getattr__(name: str) -> Any:
-    """Their marks skip tests."""
-    if name.removeprefix("requires_") in _OF_OTHERS:
+    """Return a mark that skips tests of a feature that Tilewright does not have."""
+    if name.removeprefix("requires_") in _UNSUPPORTED_FEATURES:
         return Requirement(name.removeprefix("requires_").replace("_", " "))
     return _missing(name)
 
@@ -86,32 +86,32 @@ requires_aarch64_sme = Requirement("SME", available="sme" in host_features())
 
 
 def requires_cuda_compute_version(major_version: int, minor_version: int = 0) -> Requirement:
-    """The mark of tests for Nvidia's GPUs of a generation."""
+    """Return the mark of tests for Nvidia's GPUs of a generation."""
     return Requirement(f"CUDA {major_version}.{minor_version}")
 
 
 def requires_nvcc_version(major_version: int, minor_version: int = 0, release_version: int = 0) -> Requirement:
-    """The mark of tests that need Nvidia's compiler."""
+    """Return the mark of tests that need Nvidia's compiler."""
     return Requirement(f"nvcc {major_version}.{minor_version}.{release_version}")
 
 
 def skip_if_32bit(reason: str = "") -> Callable[[Any], Any]:
-    """The mark of tests for machines with 64 bits, which all are that Tilewright runs on."""
+    """Return the mark of tests for 64-bit machines: Tilewright runs on no others."""
     return lambda test: test
 
 
 def skip_if_wheel_test(test: Any) -> Any:
-    """The mark of tests that do not run on a wheel of TVM."""
+    """Return the mark of tests that do not run on a wheel of TVM."""
     return test
 
 
 def slow(test: Any) -> Any:
-    """The mark of tests that take long: they run."""
+    """Return the mark of slow tests; they run."""
     return test
 
 
 def is_ampere_or_newer() -> bool:
-    """Whether there is such a GPU."""
+    """Return whether there is such a GPU."""
     return False
 
 
@@ -120,12 +120,12 @@ class CompareBeforeAfter(before_after.CompareBeforeAfter):
 
     @staticmethod
     def assert_same(got: Any, want: Any) -> None:
-        """Raises where two programs differ by more than names."""
+        """Raise an error if two programs differ by more than names."""
         assert_structural_equal_ignore_global_symbol(got, want)
 
 
 def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
-    """Raises where two expressions are not provably equal."""
+    """Raise an error if two expressions are not provably equal."""
     if not Analyzer().can_prove_equal(lhs, rhs):
         raise ValueError(f"{lhs} is not known to equal {rhs}")
 

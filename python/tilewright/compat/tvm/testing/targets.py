@@ -22,23 +22,23 @@ __all__ = [
 
 
 def has_cuda() -> bool:
-    """Whether there is a device of CUDA."""
+    """Return whether there is a CUDA device."""
     return device("cuda").exist
 
 
 def device_enabled(target: Any) -> bool:
-    """Whether kernels for the target run here."""
+    """Return whether kernels for the target run on this machine."""
     kind = str(target if isinstance(target, str) else target.kind.name).split()[0]
     return kind == "llvm" or (kind == "cuda" and has_cuda())
 
 
 def enabled_targets() -> list[tuple[str, Device]]:
-    """The targets that kernels run for here, with their devices."""
+    """Return the targets that kernels run for on this machine, with their devices."""
     return [(kind, device(kind)) for kind in ("llvm", "cuda") if device_enabled(kind)]
 
 
 def fixtures() -> Any:
-    """A plugin of pytest: what tests get that ask for a `target` or its `dev`."""
+    """Return a pytest plugin with the fixtures `target` and `dev`."""
     import pytest
 
     class Fixtures:
@@ -54,7 +54,8 @@ def fixtures() -> Any:
 
 
 def parametrize_targets(*targets: Any) -> Any:
-    """The mark of a test that runs once for each of the targets; those that nothing runs for here are skipped."""
+    """Return the mark of a test that runs once for each of the targets; those without a device on this machine are
+    skipped."""
     import pytest
 
     if len(targets) == 1 and callable(targets[0]) and not isinstance(targets[0], str | _core.Target):
@@ -67,24 +68,24 @@ def parametrize_targets(*targets: Any) -> Any:
 
 
 def exclude_targets(*targets: str) -> Callable[[Any], Any]:
-    """The mark of a test that does not run for some targets."""
+    """Return the mark of a test that does not run for some targets."""
     import pytest
 
     return pytest.mark.skip("not for this target") if "llvm" in targets else lambda test: test
 
 
 def known_failing_targets(*targets: str) -> Callable[[Any], Any]:
-    """The mark of a test that is known to fail for some targets."""
+    """Return the mark of a test that is known to fail for some targets."""
     import pytest
 
     return pytest.mark.xfail(reason="known to fail for this target") if "llvm" in targets else lambda test: test
 
 
 def uses_gpu(func: Any = None) -> Any:
-    """A test that uses a GPU where there is one."""
+    """Mark a test that uses a GPU if there is one."""
     return func if func is not None else lambda test: test
 
 
 def requires_llvm_minimum_version(major_version: int) -> Requirement:
-    """The mark of tests that need a release of LLVM."""
+    """Return the mark of tests that need a release of LLVM."""
     return Requirement(f"LLVM {major_version}", available=int(_core.llvm_version().split(".")[0]) >= major_version)

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def expr_deep_equal(lhs: Any, rhs: Any) -> bool:
-    """Whether two expressions are the same, their variables included."""
+    """Return whether two expressions are equal, including their variables."""
     return _core.structural_equal(lhs, rhs)
 
 
@@ -44,7 +44,7 @@ class IllFormedError(ScriptError, ValueError):
 
 
 def verify_well_formed(obj: Any, assert_mode: bool = True) -> bool:
-    """Whether a program is well formed; with `assert_mode` raises where it is not.
+    """Return whether a program is well formed; with `assert_mode`, raise an error if it is not.
 
     Raises:
         tilewright.ScriptError: it is not, which is a ValueError, too.
@@ -60,7 +60,7 @@ def verify_well_formed(obj: Any, assert_mode: bool = True) -> bool:
 
 
 def undefined_vars(node: Any, defs: Sequence[Any] | None = None) -> list[Any]:
-    """Variables that are used and not bound, but for `defs`."""
+    """Return the variables that are used and not bound, except `defs`."""
     return list(_core.undefined_vars(node, list(defs or ())))
 
 
@@ -81,7 +81,7 @@ def get_block_read_write_region(block: Any, buffer_var_map: Mapping[Any, Any]) -
 
 
 def _own_accesses(node: Any) -> list[Any]:
-    """Buffers that a statement itself accesses, statements inside of it aside."""
+    """Return the buffers that a statement itself accesses, without those of nested statements."""
     found: list[Any] = []
     statements = inside(node)
 
@@ -100,7 +100,7 @@ def _own_accesses(node: Any) -> list[Any]:
 
 
 def detect_buffer_access_lca(func: Any) -> dict[Any, Any]:
-    """For each buffer that is accessed the innermost loop or block that holds all accesses; None where none does."""
+    """Return, for each accessed buffer, the innermost loop or block that contains all accesses; None if none does."""
     places: dict[Any, list[Any]] = {}
     pointers = {buffer.data: buffer for buffer in func.buffer_map.values()}
 
@@ -128,7 +128,7 @@ def _common(left: list[Any], right: list[Any]) -> list[Any]:
 
 
 def calculate_workspace_bytes(func: Any, workspace_byte_alignment: int) -> int:
-    """The most bytes that allocations of constant size occupy at once."""
+    """Return the peak number of bytes of allocations of constant size."""
 
     def most(node: Any) -> int:
         own = 0
@@ -144,7 +144,7 @@ def calculate_workspace_bytes(func: Any, workspace_byte_alignment: int) -> int:
 
 
 def calculate_allocated_bytes(func_or_mod: Any) -> dict[str, Any]:
-    """How many bytes allocations of constant size take in each scope of memory; of a module, function by function."""
+    """Return the bytes of constant-size allocations by memory scope; for a module, by function."""
     if isinstance(func_or_mod, ir.Module):
         return {
             str(name): calculate_allocated_bytes(function)
@@ -169,12 +169,12 @@ def calculate_allocated_bytes(func_or_mod: Any) -> dict[str, Any]:
 
 
 def is_pure_function(func: Any) -> bool:
-    """Whether a function changes nothing but what it allocates itself."""
+    """Return whether a function writes only to its own allocations."""
     return not _effect_of(func)
 
 
 def assert_pure_function(func: Any) -> bool:
-    """Whether a function is pure; raises where it is not.
+    """Return whether a function is pure; raise an error if it is not.
 
     Raises:
         AssertionError: the function changes memory of its caller, or calls a function with an effect.
@@ -205,7 +205,7 @@ def _effect_of(func: Any) -> str:
 
 
 def verify_memory(func: Any) -> bool:
-    """Whether a function for a GPU accesses the memory of its parameters below loops of its threads only."""
+    """Return whether a function for a GPU accesses the memory of its parameters only inside loops bound to threads."""
     target = func.attrs.get("target")
     if target is None or "gpu" not in _core.Target(target).keys:
         return True
@@ -227,7 +227,7 @@ def verify_memory(func: Any) -> bool:
 
 
 def verify_ssa(func: Any) -> bool:
-    """Whether each variable is bound once."""
+    """Return whether each variable is bound once."""
     bound: list[Any] = []
 
     def see(node: Any) -> None:
@@ -244,7 +244,7 @@ def verify_ssa(func: Any) -> bool:
 
 
 def OOBChecker() -> Pass:
-    """The pass that raises where an access provably leaves its buffer."""
+    """Return the pass that raises an error if an access is provably out of bounds."""
 
     def run(mod: Any, context: Any) -> Any:
         _core.verify(mod)

@@ -17,5 +17,5 @@ class BlockDependenceInfo(metaclass=Renamed):
 
     @staticmethod
     def make(mod: Any) -> Any:
-        """The facts: get_sref() and get_block_scope()."""
+        """Return the block information: get_sref() and get_block_scope()."""
         return _core.Schedule(mod).state

@@ -28,7 +28,7 @@ def decl_buffer(
     axis_separators: Any = None,
     span: Any = None,
 ) -> Any:
-    """A buffer."""
+    """Return a buffer."""
     no_span(span)
     return buffers.declare(
         shape,

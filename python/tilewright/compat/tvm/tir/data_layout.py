@@ -51,7 +51,7 @@ class Layout:
 
     @property
     def axes(self) -> list[Any]:
-        """An iteration variable for each dimension; that of an axis of unknown size ends at a variable."""
+        """Return an iteration variable for each dimension; the extent of an axis of unknown size is a variable."""
         made = []
         for letter, size in self._axes:
             extent: Any = size
@@ -64,11 +64,11 @@ class Layout:
         return made
 
     def index_of(self, axis: str) -> int:
-        """The dimension of an axis; -1 where there is none."""
+        """Return the dimension of an axis; -1 if there is none."""
         return next((i for i, (letter, _) in enumerate(self._axes) if letter == axis), -1)
 
     def factor_of(self, axis: str) -> int:
-        """The size of the inner part of an axis, given by either letter; -1 where it has none."""
+        """Return the size of the inner part of an axis, given by either letter; -1 if it has none."""
         return next((size for letter, size in self._axes if letter == axis.lower() and size is not None), -1)
 
     def __eq__(self, other: object) -> bool:
@@ -92,19 +92,19 @@ class BijectiveLayout:
     dst_layout: Layout
 
     def forward_index(self, index: Sequence[Any]) -> list[Any]:
-        """The index in the second layout."""
+        """Return the index in the second layout."""
         return _index(self.src_layout, self.dst_layout, index)
 
     def backward_index(self, index: Sequence[Any]) -> list[Any]:
-        """The index in the first layout."""
+        """Return the index in the first layout."""
         return _index(self.dst_layout, self.src_layout, index)
 
     def forward_shape(self, shape: Sequence[Any]) -> list[Any]:
-        """The shape in the second layout."""
+        """Return the shape in the second layout."""
         return _shape(self.src_layout, self.dst_layout, shape)
 
     def backward_shape(self, shape: Sequence[Any]) -> list[Any]:
-        """The shape in the first layout."""
+        """Return the shape in the first layout."""
         return _shape(self.dst_layout, self.src_layout, shape)
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ class BijectiveLayout:
 
 
 def _whole_axes(source: Layout, values: Sequence[Any]) -> dict[str, Any]:
-    """The index along each axis, its inner part included."""
+    """Return the index along each axis, including its inner part."""
     if len(values) != len(source):
         raise ValueError(f"{source.name} has {len(source)} dimensions, not {len(values)}")
     given = {letter: as_expr(value, "int32") for (letter, _), value in zip(source._axes, values, strict=True)}
@@ -152,12 +152,12 @@ def _shape(source: Layout, target: Layout, values: Sequence[Any]) -> list[Any]:
 
 
 def layout(layout_str: str, dtype: str = "int32") -> Layout:
-    """The layout of that name."""
+    """Return the layout with this name."""
     return Layout(layout_str, dtype)
 
 
 def bijective_layout(src_layout: str | Layout, dst_layout: str | Layout) -> BijectiveLayout | None:
-    """The conversion between two layouts; None where they are not of the same axes."""
+    """Return the conversion between two layouts; None if they have different axes."""
     source, target = (item if isinstance(item, Layout) else Layout(item) for item in (src_layout, dst_layout))
     axes = [{letter for letter, size in item._axes if size is None} for item in (source, target)]
     if not axes[0] or axes[0] != axes[1]:

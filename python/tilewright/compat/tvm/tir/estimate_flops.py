@@ -1,4 +1,4 @@
-"""Operations on numbers that a program does, as TVM v0.20 counts them: indices, comparisons and calls are none."""
+"""Count the arithmetic operations of a program as TVM v0.20 does: without indices, comparisons and calls."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from tilewright import _core, ir
 from tilewright.compat.tvm.arith import Analyzer, ConstIntBound
 
 _BINARY = ir.Add | ir.Sub | ir.Mul | ir.Div | ir.Mod | ir.FloorDiv | ir.FloorMod | ir.Min | ir.Max
-_NONE = ir.EQ | ir.NE | ir.LT | ir.LE | ir.GT | ir.GE | ir.BufferLoad
+_NOT_COUNTED = ir.EQ | ir.NE | ir.LT | ir.LE | ir.GT | ir.GE | ir.BufferLoad
 
-#: Operations by data type: of two branches, each type counts as often as in the one that has more of it.
+#: number of operations by data type; of two branches, the maximum counts for each type
 Counts = dict[str, float]
 
 
 class FlopEstimator:
-    """Counts the operations of statements; loops whose number of iterations has no bound count as one iteration."""
+    """Count the operations of statements; loops without a bound on their iterations count as one iteration."""
 
     def __init__(self) -> None:
         self._analyzer = Analyzer()
 
     def count(self, node: Any) -> Counts:
         """Return the operations of a statement or an expression, by data type."""
-        if node is None or isinstance(node, _NONE):
+        if node is None or isinstance(node, _NOT_COUNTED):
             return {}
         if isinstance(node, _BINARY):
             return _sum(self.count(node.a), self.count(node.b), {node.dtype: 1.0})
@@ -63,8 +63,8 @@ def _largest(one: Counts, other: Counts) -> Counts:
 
 
 def estimate_tir_flops(stmt_or_mod: Any) -> float:
-    """Operations on numbers that a statement or the functions of a module do; a function that has an attribute
-    "estimated_flops" says so itself.
+    """Return the number of arithmetic operations of a statement or of the functions of a module. The attribute
+    "estimated_flops" of a function overrides the count.
 
     Raises:
         TypeError: it is something else.

@@ -94,7 +94,7 @@ __all__ = [
 
 
 def _equal(self: Any, other: Any, span: Any = None) -> Any:
-    """The condition that both values are the same."""
+    """Return the condition that both values are equal."""
     no_span(span)
     return _core.EQ(self, as_expr(other, self.dtype))
 
@@ -123,7 +123,7 @@ class Var(metaclass=Renamed):
 
     @staticmethod
     def make(name: str, dtype: Any, span: Any = None) -> Any:
-        """A variable of that type."""
+        """Return a variable of this type."""
         no_span(span)
         return intrinsics.Var(name, dtype)
 
@@ -140,7 +140,7 @@ class SizeVar(metaclass=_SizeVarType):
 
     @staticmethod
     def make(name: str, dtype: Any, span: Any = None) -> Any:
-        """A variable of that type."""
+        """Return a variable of this type."""
         no_span(span)
         return intrinsics.SizeVar(name, dtype)
 
@@ -162,7 +162,7 @@ class IterVar(metaclass=Renamed):
 
     @staticmethod
     def make(dom: Any, var: Any, iter_type: int, thread_tag: str = "", span: Any = None) -> Any:
-        """An iteration variable over a range or (begin, end)."""
+        """Return an iteration variable over a range or (begin, end)."""
         no_span(span)
         if isinstance(dom, list | tuple):
             from tilewright.script.tir.frames import Range
@@ -180,7 +180,7 @@ class Ramp(metaclass=Renamed):
 
     @staticmethod
     def make(base: Any, stride: Any, lanes: Any, span: Any = None) -> Any:
-        """The vector."""
+        """Return the vector."""
         no_span(span)
         return intrinsics.Ramp(base, stride, lanes)
 
@@ -192,6 +192,6 @@ class Call(metaclass=Renamed):
 
     @staticmethod
     def make(dtype: Any, op: Any, args: Any, span: Any = None) -> Any:
-        """The call."""
+        """Return the call."""
         no_span(span)
         return intrinsics.Call(dtype, op, args)

@@ -21,7 +21,7 @@ class TensorIntrin:
 
     @staticmethod
     def register(name: str, desc: Any, impl: Any, override: bool = False) -> None:
-        """Adds an intrinsic; as in TVM, pointers without strides are to memory of any layout."""
+        """Register an intrinsic; as in TVM, memory behind a pointer without strides may have any layout."""
         table.TensorIntrin.register(name, desc, impl, override, compact=False)
 
 
@@ -34,7 +34,7 @@ class PrimFunc(metaclass=Renamed):
     def make(
         params: Any, body: Any, ret_type: Any = None, buffer_map: Any = None, attrs: Any = None, span: Any = None
     ) -> Any:
-        """The function; a buffer among the parameters gets a handle."""
+        """Return the function; a buffer among the parameters gets a handle."""
         no_span(span)
         buffers = dict(buffer_map or {})
         variables = []
@@ -50,7 +50,7 @@ class PrimFunc(metaclass=Renamed):
 
 
 def _specialize(self: _core.PrimFunc, param_map: Mapping[Any, Any]) -> _core.PrimFunc:
-    """The function with parameters and sizes fixed; what does not fit is a ValueError."""
+    """Return the function with parameters and sizes fixed; raise ValueError for values that do not fit."""
     return specialize(self, param_map)
 
 

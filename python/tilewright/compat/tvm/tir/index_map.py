@@ -22,7 +22,7 @@ class IndexMap(metaclass=Renamed):
 
     @staticmethod
     def make(initial_indices: Any, final_indices: Any, inverse_index_map: Any = None) -> Any:
-        """The map."""
+        """Return the map."""
         return _core.IndexMap(initial_indices, final_indices, inverse_index_map)
 
     @staticmethod
@@ -33,7 +33,7 @@ class IndexMap(metaclass=Renamed):
         *,
         index_dtype: str = "int64",
     ) -> Any:
-        """The map that a function of indices says; `ndim` is needed where it takes any number of them."""
+        """Return the map of a function of indices; `ndim` is needed if the function takes any number of them."""
         return index_maps.index_map(
             mapping_function, ndim=ndim, inverse_index_map=inverse_index_map, index_dtype=index_dtype
         )
@@ -46,14 +46,14 @@ class IndexMap(metaclass=Renamed):
         *,
         index_dtype: str = "int64",
     ) -> Any:
-        """The map, and the positions among its results at which the function gives AXIS_SEPARATOR."""
+        """Return the map, and the positions of AXIS_SEPARATOR among the results of the function."""
         return index_maps.index_map_with_separators(
             mapping_function, ndim=ndim, inverse_index_map=inverse_index_map, index_dtype=index_dtype
         )
 
 
 def map_ndarray(self: _core.IndexMap, arr_src: Any) -> Any:
-    """The array in the layout that the map gives it."""
+    """Return the array in the layout of the map."""
     return array(map_array(self, arr_src))
 
 

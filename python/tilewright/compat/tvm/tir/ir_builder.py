@@ -28,7 +28,7 @@ class BufferVar:
         self._builder, self._buffer, self._content_type = builder, buffer, content_type
 
     def asobject(self) -> Any:
-        """The pointer to the memory."""
+        """Return the pointer to the memory."""
         return self._buffer.data
 
     def __as_expr__(self) -> Any:
@@ -36,11 +36,12 @@ class BufferVar:
 
     @property
     def dtype(self) -> str:
-        """The type of an element."""
+        """Return the type of an element."""
         return self._content_type
 
     def _indices(self, index: Any) -> list[Any]:
-        """An index for each dimension; one index into several dimensions counts elements, the last one fastest."""
+        """Return an index for each dimension; one index into several dimensions counts elements, the last one
+        fastest."""
         indices = list(index) if isinstance(index, list | tuple) else [index]
         shape = self._buffer.shape
         if len(indices) == len(shape):
@@ -65,18 +66,18 @@ class BufferVar:
 
 
 class IRBuilder:
-    """Collects statements; what has a body holds what is added inside its with statement."""
+    """Builder of statements in order; a ``with`` statement encloses the body of a loop or scope."""
 
     def __init__(self) -> None:
         self._open: list[list[Any]] = [[]]
         self.nidx = 0
 
     def emit(self, stmt: Any) -> None:
-        """Adds a statement, an expression to be evaluated, or what makes a statement of all that follow."""
+        """Add a statement, an expression to be evaluated, or a function that wraps all following statements."""
         self._open[-1].append(_core.Evaluate(stmt) if isinstance(stmt, _core.Expr) else stmt)
 
     def _close(self) -> Any:
-        """The statements of the innermost body; what is around those that follow it takes them in."""
+        """Close the innermost body and return its statements, each wrapper around those that follow it."""
         statements: list[Any] = []
         for item in reversed(self._open.pop()):
             if isinstance(item, _core.Stmt):
@@ -100,7 +101,7 @@ class IRBuilder:
         self.emit(lambda body: _core.AttrStmt(node, attr_key, as_expr(value), body))
 
     def for_range(self, begin: Any, end: Any, name: str = "i", dtype: str | None = None, kind: str = "serial") -> Any:
-        """A loop from begin to before end; the with statement gives its variable."""
+        """Open a loop from begin to end, exclusive; the ``with`` statement yields its variable."""
         if kind not in _KINDS:
             raise ValueError(f"a loop is {', '.join(_KINDS)}, not {kind}")
         if name == "i":
@@ -117,7 +118,7 @@ class IRBuilder:
         return self._body(lambda body: _core.For(variable, first, extent, _KINDS[kind], None, {}, body), variable)
 
     def while_loop(self, condition: Any) -> Any:
-        """A loop as long as the condition holds."""
+        """Open a loop that runs while the condition holds."""
         return self._body(lambda body: _core.While(condition, body))
 
     def if_scope(self, cond: Any) -> Any:
@@ -133,11 +134,11 @@ class IRBuilder:
         return self._body(lambda body: _core.IfThenElse(branch.condition, branch.then_case, body))
 
     def new_scope(self) -> Any:
-        """A body of its own for what is declared inside."""
+        """Open a body of its own for declarations."""
         return self._body(lambda body: body)
 
     def let(self, var_name: str, value: Any) -> Any:
-        """The variable that stands for the value in what follows."""
+        """Return the variable that stands for the value in the following statements."""
         value = as_expr(value)
         variable: Any = intrinsics.Var(var_name, value.dtype)
         self.emit(lambda body: _core.LetStmt(variable, value, body))
@@ -146,7 +147,7 @@ class IRBuilder:
     def allocate(
         self, dtype: Any, shape: Any, name: str = "buf", axis_separators: Any = None, scope: str = ""
     ) -> BufferVar:
-        """Memory for what follows."""
+        """Allocate memory for the following statements."""
         shape = list(shape) if isinstance(shape, list | tuple) else [shape]
         pointer = _core.PointerType(_core.PrimType(str(dtype)), scope or "global")
         data: Any = intrinsics.Var(name, pointer)
@@ -156,7 +157,7 @@ class IRBuilder:
         return BufferVar(self, buffer, str(dtype))
 
     def pointer(self, content_type: str, name: str = "ptr", scope: str = "") -> BufferVar:
-        """Memory that the program does not allocate itself."""
+        """Return a pointer to memory that the program does not allocate itself."""
         return BufferVar(self, decl_buffer([1], content_type, name, scope=scope), content_type)
 
     def buffer_ptr(self, buf: Any) -> BufferVar:
@@ -164,11 +165,11 @@ class IRBuilder:
         return BufferVar(self, buf, buf.dtype)
 
     def likely(self, expr: Any) -> Any:
-        """The condition, which mostly holds."""
+        """Return the condition, marked as likely."""
         return intrinsics.INTRINSICS["likely"](expr)
 
     def get(self) -> Any:
-        """The program; nothing can be added afterwards.
+        """Return the program; afterwards, nothing can be added.
 
         Raises:
             RuntimeError: a with statement is still open.
@@ -185,5 +186,5 @@ def _joined(statements: list[Any]) -> Any:
 
 
 def create() -> IRBuilder:
-    """A builder without statements."""
+    """Return a builder without statements."""
     return IRBuilder()

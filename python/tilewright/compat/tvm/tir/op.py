@@ -19,37 +19,37 @@ max, min, sum = formulas.max, formulas.min, formulas.sum
 
 
 def comm_reducer(fcombine: Any, fidentity: Any, name: str = "reduce") -> Any:
-    """A reducer of one's own, as of :func:`tvm.te.comm_reducer`."""
+    """Return a user-defined reducer, as :func:`tvm.te.comm_reducer`."""
     return formulas.comm_reducer(fcombine, fidentity, name)
 
 
 def call_tir(global_var: Any, *args: Any) -> Any:
-    """A call of a function of the module."""
+    """Return a call of a function of the module."""
     return global_var(*args)
 
 
 def const(value: Any, dtype: str | None = None, span: None = None) -> Any:
-    """A constant; int32, float32 or bool when no type is given."""
+    """Return a constant; by default int32, float32 or bool."""
     return _core.const(value, dtype)
 
 
 def add(lhs: Any, rhs: Any, span: None = None) -> Any:
-    """The sum."""
+    """Return the sum."""
     return lhs + rhs
 
 
 def subtract(lhs: Any, rhs: Any, span: None = None) -> Any:
-    """The difference."""
+    """Return the difference."""
     return lhs - rhs
 
 
 def multiply(lhs: Any, rhs: Any, span: None = None) -> Any:
-    """The product."""
+    """Return the product."""
     return lhs * rhs
 
 
 def abs(x: Any, span: None = None) -> Any:
-    """The absolute value: of an integer a choice, of an unsigned one itself."""
+    """Return the absolute value: a Select for signed integers, the operand itself for unsigned ones."""
     dtype = getattr(x, "dtype", "float32")
     if dtype.startswith("uint"):
         return x
@@ -59,14 +59,14 @@ def abs(x: Any, span: None = None) -> Any:
 
 
 def all(*args: Any, span: None = None) -> Any:
-    """The conjunction."""
+    """Return the conjunction."""
     if not args:
         raise ValueError("all() takes at least one condition")
     return reduce(_core.logical_and, args)
 
 
 def any(*args: Any, span: None = None) -> Any:
-    """The disjunction."""
+    """Return the disjunction."""
     if not args:
         raise ValueError("any() takes at least one condition")
     return reduce(_core.logical_or, args)

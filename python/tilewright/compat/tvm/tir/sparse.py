@@ -52,7 +52,7 @@ class Axis(metaclass=Renamed):
         idtype: str,
         sorted: bool,
     ) -> Any:
-        """The axis. Arrays of structure are buffers, or variables, which stand for buffers of their names."""
+        """Return the axis. Structure arrays are buffers, or variables, which stand for buffers of their names."""
         begins = _array(indptr, None if parent is None else parent.nnz + 1, idtype)
         return _core.Axis(name, parent, length, nnz, nnz_cols, begins, _array(indices, nnz, idtype), idtype, sorted)
 
@@ -72,7 +72,7 @@ class SparseBuffer(metaclass=Renamed):
         default_value: Any = None,
         span: None = None,
     ) -> Any:
-        """The buffer, whose elements are those of the axes."""
+        """Return the buffer, whose elements are those of the axes."""
         no_span(span)
         if extra_storage is not None and int(extra_storage) != 0:
             raise TypeError("Tilewright has no extra_storage of sparse buffers: offsets are those of axes")
@@ -89,7 +89,7 @@ class SpIterVar(metaclass=Renamed):
 
     @staticmethod
     def make(var: Any, is_reduction: bool, axis: Any) -> Any:
-        """The variable, which runs over the coordinates of an axis."""
+        """Return the variable, which runs over the coordinates of an axis."""
         kind = ir.IterType.COMM_REDUCE if is_reduction else ir.IterType.DATA_PAR
         if isinstance(axis, FusedAxis):
             return _core.SpIterVar(var, kind, axis.group[axis.index], axis.index > 0)
@@ -115,41 +115,41 @@ class FusedAxis:
 
     @property
     def name(self) -> str:
-        """As published."""
+        """Return the name, spelled as in SparseTIR."""
         return f"fused_{''.join(axis.name for axis in self.group)}_{self.group[self.index].name}"
 
     @property
     def length(self) -> Any:
-        """The number of iterations: all positions for the last axis of the group, one for the others."""
+        """Return the number of iterations: all positions for the last axis of the group, one for the others."""
         last = self.group[-1]
         return last.nnz if self.index + 1 == len(self.group) else _core.const(1, last.idtype)
 
     @property
     def idtype(self) -> str:
-        """The type of coordinates."""
+        """Return the type of coordinates."""
         return str(self.group[0].idtype)
 
     nnz = nnz_cols = length
 
 
 def AttachedAxis(base: Any, new_parent: Any) -> Any:
-    """The positions of an axis below the coordinates of another one, as by T.attach."""
+    """Return the positions of an axis below the coordinates of another one, as T.attach."""
     return with_fields(base, name=f"{base.name}_attach_{new_parent.name}", parent=new_parent, attached=base)
 
 
 def FlattenedAxis(name: str, axes: Any, nnz: Any, offsets: Any, idtype: str) -> Any:
-    """The elements of a buffer over axes, by their numbers, as by T.flatten. Offsets are those of the axes."""
+    """Return the elements of a buffer over axes, by their numbers, as T.flatten. Offsets are those of the axes."""
     length = _core.cast(idtype, nnz)
     return _core.Axis(name, None, length, length, length, idtype=idtype, flattened=list(axes))
 
 
 def dense_fixed_axis(name: str, length: Any, idtype: str) -> Any:
-    """An ordinary dimension."""
+    """Return an ordinary dimension."""
     return Axis.make(name, None, length, length, length, None, None, idtype, True)
 
 
 def dense_variable_axis(name: str, parent: Any, length: Any, nnz: Any, indptr: Any, idtype: str) -> Any:
-    """Ragged rows."""
+    """Return a ragged dimension."""
     return Axis.make(name, parent, length, nnz, None, indptr, None, idtype, True)
 
 
@@ -162,7 +162,7 @@ def sparse_fixed_axis(
     idtype: str,
     sorted: bool = True,
 ) -> Any:
-    """As many coordinates below each position of the parent, as in ELL."""
+    """Return an axis with equally many coordinates below each position of the parent, as in ELL."""
     return Axis.make(name, parent, length, parent.nnz * nnz_cols, nnz_cols, None, indices, idtype, sorted)
 
 
@@ -176,7 +176,7 @@ def sparse_variable_axis(
     idtype: str,
     sorted: bool = True,
 ) -> Any:
-    """Compressed rows, as in CSR."""
+    """Return an axis of compressed rows, as in CSR."""
     return Axis.make(name, parent, length, nnz, None, indptr, indices, idtype, sorted)
 
 

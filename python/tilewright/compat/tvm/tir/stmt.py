@@ -70,7 +70,7 @@ class For(metaclass=Renamed):
         annotations: Any = None,
         span: Any = None,
     ) -> Any:
-        """The loop; its bounds have the type of its variable."""
+        """Return the loop; its bounds have the type of its variable."""
         no_span(span)
         first, count = (as_expr(item, loop_var.dtype) for item in (min, extent))
         return _core.For(loop_var, first, count, _core.ForKind(kind), thread_binding, annotations or {}, body)
@@ -94,7 +94,7 @@ class Block(metaclass=Renamed):
         annotations: Any = None,
         span: Any = None,
     ) -> Any:
-        """The block."""
+        """Return the block."""
         no_span(span)
         return _core.Block(
             iter_vars=iter_vars,
@@ -124,7 +124,7 @@ class AllocateConst(metaclass=Renamed):
         annotations: Any = None,
         span: Any = None,
     ) -> Any:
-        """The array, from data."""
+        """Return the array, from data."""
         no_span(span)
         if isinstance(data_or_idx, int):
             raise TypeError("Tilewright has no constants of a module yet: pass the data")
@@ -139,16 +139,16 @@ class Prefetch(metaclass=Renamed):
 
     @staticmethod
     def make(buffer: Any, bounds: Any, span: Any = None) -> Any:
-        """The request."""
+        """Return the prefetch."""
         no_span(span)
         return _core.Prefetch(_core.BufferRegion(buffer, list(bounds)))
 
 
 def stmt_seq(*args: Any) -> Any:
-    """The statements one after the other; expressions are evaluated."""
+    """Return the statements in sequence; expressions are evaluated."""
     return _core.seq([item if isinstance(item, _core.Stmt) else _core.Evaluate(item) for item in args])
 
 
 def stmt_list(stmt: Any) -> list[Any]:
-    """The statements of a sequence; any other statement alone."""
+    """Return the statements of a sequence; a list with any other statement."""
     return list(stmt.seq) if isinstance(stmt, _core.SeqStmt) else [stmt]

@@ -11,22 +11,22 @@ __all__ = ["ir_transform", "post_order_visit", "pre_order_visit", "renew_defs", 
 
 
 def substitute(node: Any, vmap: Any) -> Any:
-    """The node with expressions in place of variables."""
+    """Return the node with expressions in place of variables."""
     return _core.substitute(node, vmap)
 
 
 def renew_defs(func: Any) -> Any:
-    """The function with variables of its own wherever it defines one."""
+    """Return the function with new variables for all definitions."""
     return _core.renew_defs(func)
 
 
 def post_order_visit(stmt: Any, fvisit: Callable[[Any], Any]) -> None:
-    """Calls the function for each statement and expression, the children first."""
+    """Call the function for each statement and expression, children first."""
     ir.post_order_visit(stmt, lambda node: fvisit(node) if isinstance(node, _core.Stmt | _core.Expr) else None)
 
 
 def pre_order_visit(stmt: Any, fvisit: Callable[[Any], bool]) -> None:
-    """Calls the function for each statement and expression; the children follow where it returns True."""
+    """Call the function for each statement and expression, then for its children if it returns True."""
     ir.pre_order_visit(stmt, lambda node: fvisit(node) if isinstance(node, _core.Stmt | _core.Expr) else True)
 
 
@@ -36,7 +36,7 @@ def ir_transform(
     postorder: Callable[[Any], Any] | None,
     only_enable: Sequence[str] | None = None,
 ) -> Any:
-    """The statement with nodes replaced; `only_enable` names kinds like "tir.For".
+    """Return the statement with nodes replaced; `only_enable` lists kinds such as "tir.For".
 
     What `preorder` replaces it does not look into; `postorder` then sees each node after its children.
     """

@@ -27,7 +27,7 @@ def _constant(extent: Any) -> int:
 
 
 def inside(node: Any) -> list[Any]:
-    """The statements directly inside a statement."""
+    """Return the statements directly inside a statement."""
     if isinstance(node, ir.SeqStmt):
         return list(node.seq)
     parts = (getattr(node, name, None) for name in ("init", "body", "then_case", "else_case", "block"))
@@ -35,7 +35,7 @@ def inside(node: Any) -> list[Any]:
 
 
 class _Kernels:
-    """Measures the kernels of a function; ``fits`` is False once something exceeds its limit."""
+    """Measures of the kernels of a function; ``fits`` is False once something exceeds its limit."""
 
     def __init__(self, limits: Mapping[str, Any]) -> None:
         self.limits = {name: int(limit) for name, limit in limits.items()}
@@ -108,7 +108,7 @@ class _Kernels:
             self.require("max_vector_bytes", DataType(dtype).itemsize())
 
     def _vectors(self, node: Any) -> None:
-        """Checks vectors in the expressions of a statement, statements inside of it aside."""
+        """Check vectors in the expressions of a statement, without those of nested statements."""
         if "max_vector_bytes" not in self.limits:
             return
         statements = inside(node)
@@ -124,7 +124,7 @@ class _Kernels:
 
 
 def verify_gpu_code(func: Any, constraints: Mapping[str, Any]) -> bool:
-    """Whether the kernels of a lowered function stay within limits by name, such as "max_threads_per_block".
+    """Return whether the kernels of a lowered function observe limits by name, such as "max_threads_per_block".
 
     Raises:
         ValueError: there is no limit of that name.

@@ -17,5 +17,5 @@ __all__ = ["matmul", "nn", *elementwise.__all__, *reduction.__all__, *shapes.__a
 
 
 def matmul(a: Any, b: Any, transp_a: bool = False, transp_b: bool = False) -> Any:
-    """The product of matrices."""
+    """Return the matrix product."""
     return nn.matmul(a, b, transpose_a=transp_a, transpose_b=transp_b)

@@ -22,7 +22,7 @@ UNARY = (
 
 
 def _truncated(x: Any, y: Any) -> Any:
-    """A quotient; of integers that towards 0."""
+    """Return a quotient; of integers, rounded towards 0."""
     is_float = "float" in getattr(x, "dtype", "float32") or "float" in getattr(y, "dtype", "")
     return x / y if is_float else _core.truncdiv(x, y)
 
@@ -66,7 +66,7 @@ def _is_one(extent: Any) -> bool:
 
 
 def broadcast_shape(*shapes: Sequence[Any]) -> list[Any]:
-    """The shape that these have in common: extents of 1 are those of the others.
+    """Return the common broadcast shape: an extent of 1 takes that of the other shapes.
 
     Raises:
         ValueError: two extents differ.
@@ -83,7 +83,7 @@ def broadcast_shape(*shapes: Sequence[Any]) -> list[Any]:
 
 
 def element(tensor: Any, indices: Sequence[Any]) -> Any:
-    """The element of a tensor at the indices of a shape that it is broadcast to; a number as it is."""
+    """Return the element of a tensor at the indices of its broadcast shape; a number unchanged."""
     if not isinstance(tensor, native.Tensor):
         return tensor
     own = indices[len(indices) - len(tensor.shape) :]
@@ -91,12 +91,13 @@ def element(tensor: Any, indices: Sequence[Any]) -> Any:
 
 
 def over_axes(shape: Sequence[Any], value: Callable[..., Any], **more: Any) -> Any:
-    """A computed tensor whose axes are called ax0, ax1, ..."""
+    """Return a computed tensor whose axes are called ax0, ax1, ..."""
     return te.compute(shape, value, varargs_names=[f"ax{number}" for number in range(len(shape))], **more)
 
 
 def elementwise(function: Callable[..., Any], *operands: Any, name: str = "compute", tag: str = "elemwise") -> Any:
-    """The tensor of what a function gives for the elements of tensors and numbers; without tensors, its result."""
+    """Return the tensor of a function of the elements of tensors and numbers; without tensors, the function's
+    result."""
     shapes = [operand.shape for operand in operands if isinstance(operand, native.Tensor)]
     if not shapes:
         return function(*map(as_expr, operands))
@@ -127,27 +128,27 @@ globals().update({name: _binary(name, function) for name, function in BINARY.ite
 
 
 def identity(x: Any) -> Any:
-    """A copy."""
+    """Return a copy."""
     return elementwise(lambda value: value, x)
 
 
 def negative(x: Any) -> Any:
-    """Each element with the other sign."""
+    """Return each element with the opposite sign."""
     return elementwise(operator.neg, x)
 
 
 def logical_not(data: Any) -> Any:
-    """Whether each condition does not hold."""
+    """Return the negation of each condition."""
     return elementwise(_core.Not, data)
 
 
 def cast(x: Any, dtype: str) -> Any:
-    """Each element as a value of another type."""
+    """Return each element converted to another type."""
     return elementwise(lambda value: value.astype(dtype), x)
 
 
 def clip(x: Any, a_min: Any, a_max: Any) -> Any:
-    """Each element, or the nearer end of [a_min, a_max] if it is beyond."""
+    """Return each element, clamped to [a_min, a_max]."""
 
     def clipped(value: Any) -> Any:
         low, high = (as_expr(end, value.dtype) for end in (a_min, a_max))
@@ -157,7 +158,7 @@ def clip(x: Any, a_min: Any, a_max: Any) -> Any:
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
-    """The elements of `x` where the condition holds, elsewhere those of `y`."""
+    """Return the elements of `x` where the condition holds, elsewhere those of `y`."""
 
     def chosen(holds: Any, one: Any, other: Any) -> Any:
         holds = holds if holds.dtype == "bool" else _core.NE(holds, _core.const(0, holds.dtype))
@@ -167,11 +168,11 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def full(shape: Sequence[Any], dtype: str, fill_value: Any) -> Any:
-    """A tensor of one value."""
+    """Return a tensor of one value."""
     value = _core.cast(dtype, fill_value) if isinstance(fill_value, _core.Expr) else _core.const(fill_value, dtype)
     return te.compute(shape, lambda *indices: value, name="T_full")
 
 
 def full_like(x: Any, fill_value: Any) -> Any:
-    """A tensor of one value, in the shape of another one."""
+    """Return a tensor of one value, in the shape of another one."""
     return full(x.shape, x.dtype, fill_value)

@@ -21,12 +21,12 @@ __all__ = [
 
 
 def relu(x: Any) -> Any:
-    """Each element, or 0 where it is negative."""
+    """Return each element, or 0 where it is negative."""
     return elementwise(lambda value: _core.max(value, _core.const(0, value.dtype)), x)
 
 
 def leaky_relu(x: Any, alpha: float) -> Any:
-    """Each element, or a fraction of it where it is negative."""
+    """Return each element, or a fraction of it where it is negative."""
 
     def leaky(value: Any) -> Any:
         return _core.select(value > 0, value, value * _core.const(alpha, value.dtype))
@@ -35,13 +35,13 @@ def leaky_relu(x: Any, alpha: float) -> Any:
 
 
 def bias_add(data: Any, bias: Any, axis: int = 1) -> Any:
-    """The data with a number for each index of an axis added."""
+    """Return the data plus a bias for each index of an axis."""
     at = axis % len(data.shape)
     return te.compute(data.shape, lambda *i: data[i] + bias[i[at]], name="T_add", tag="broadcast")
 
 
 def flatten(data: Any) -> Any:
-    """The data with all dimensions but the first one in a row."""
+    """Return the data with all dimensions but the first flattened into one."""
     rest = _core.const(1)
     for extent in data.shape[1:]:
         rest = rest * extent
@@ -56,7 +56,7 @@ def pad(
     name: str = "PadInput",
     attrs: Any = None,
 ) -> Any:
-    """The data with a border of one value, by default as wide behind each dimension as before it."""
+    """Return the data with a border of one value, by default as wide behind each dimension as before it."""
     after = pad_after or pad_before
     for what, given in (("pad_before", pad_before), ("pad_after", after)):
         if len(given) != len(data.shape):
@@ -72,7 +72,7 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Any:
-    """The products of matrices, whose dimensions in front of the last two are broadcast."""
+    """Return the products of matrices, whose leading dimensions are broadcast."""
     dtype = tensor_a.dtype if out_dtype is None else out_dtype
     rows, reduction = tensor_a.shape[-2:][:: -1 if transpose_a else 1]
     other, columns = tensor_b.shape[-2:][:: -1 if transpose_b else 1]
@@ -102,7 +102,7 @@ def matmul(
 
 
 def dense(data: Any, weight: Any, bias: Any = None, out_dtype: str | None = None) -> Any:
-    """The product with the transpose of the weights."""
+    """Return the product with the transpose of the weights."""
     return matmul(data, weight, bias, out_dtype, transpose_b=True)
 
 
@@ -114,7 +114,7 @@ def batch_matmul(
     transpose_a: bool = False,
     transpose_b: bool = True,
 ) -> Any:
-    """The product of each pair of matrices; one matrix stands for as many as the other factor has."""
+    """Return the product of each pair of matrices; a single matrix is broadcast."""
     dtype = tensor_a.dtype if out_dtype is None else out_dtype
     reduction = tensor_a.shape[1 if transpose_a else 2]
     k = te.reduce_axis((0, reduction), name="k")
@@ -144,7 +144,7 @@ def _reduced(x: Any, at: int, reduce: Callable[..., Any], value: Callable[..., A
 
 
 def softmax(x: Any, axis: int = -1) -> Any:
-    """exp of each element over the sum of these along an axis."""
+    """Return exp of each element over the sum of these along an axis."""
     at = axis % len(x.shape)
     largest = _reduced(x, at, te.max, lambda _, value: value, "T_softmax_maxelem")
     powers = te.compute(x.shape, lambda *i: INTRINSICS["exp"](x[i] - largest[_without(i, at)]), name="T_softmax_exp")
@@ -155,7 +155,7 @@ def softmax(x: Any, axis: int = -1) -> Any:
 
 
 def log_softmax(x: Any, axis: int = -1) -> Any:
-    """The logarithm of :func:`softmax`."""
+    """Return the logarithm of :func:`softmax`."""
     at = axis % len(x.shape)
     largest = _reduced(x, at, te.max, lambda _, value: value, "T_softmax_maxelem")
     total = _reduced(x, at, te.sum, lambda i, value: INTRINSICS["exp"](value - largest[i]))
@@ -169,7 +169,7 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
 def _padded(
     data: Any, before: Sequence[Any], after: Sequence[Any], value: Any, name: str = "pad_temp", attrs: Any = None
 ) -> Any:
-    """The data with a border of one value."""
+    """Return the data with a border of one value."""
     shape = [extent + low + high for extent, low, high in zip(data.shape, before, after, strict=True)]
 
     def element(*indices: Any) -> Any:
@@ -194,7 +194,7 @@ def pool2d(
     layout: str = "NCHW",
     count_include_pad: bool = True,
 ) -> Any:
-    """The largest element, or the average, of each window of a picture; padding is top, left, bottom, right."""
+    """Return the maximum, or the average, of each window of an image; padding is top, left, bottom, right."""
     if pool_type not in ("max", "avg") or layout.upper() != layout or not {"H", "W"} <= set(layout):
         raise ValueError(
             f"pool2d of type {pool_type!r} in layout {layout!r}: the types are 'max' and 'avg', of H and W"

@@ -33,7 +33,7 @@ def _steps(data: Any, reduced: Sequence[int]) -> list[Any]:
 
 
 def _element(data: Any, axes: tuple[list[int], list[int]], keepdims: bool, indices: Any, steps: Sequence[Any]) -> Any:
-    """The element at these indices of the result and steps of the reduction."""
+    """Return the element at these indices of the result and steps of the reduction."""
     reduced, kept = axes
     at = dict(zip(kept, [indices[i] for i in (kept if keepdims else range(len(kept)))], strict=True))
     at.update(zip(reduced, [step.var for step in steps], strict=True))
@@ -84,7 +84,7 @@ def _arg(data: Any, axis: Any, *, keepdims: bool, reduce: Callable[..., Any]) ->
     reduced, _ = axes = _axes(data, axis)
 
     def position(steps: Sequence[Any]) -> Any:
-        """Counts the elements that are reduced, the last dimension fastest."""
+        """Return the number of an element among those that are reduced, the last dimension fastest."""
         number: Any = 0
         for dimension, step in zip(reduced, steps, strict=True):
             number = number * data.shape[dimension] + step.var
@@ -100,14 +100,14 @@ def _arg(data: Any, axis: Any, *, keepdims: bool, reduce: Callable[..., Any]) ->
 
 
 def argmax(data: Any, axis: Any = None, keepdims: bool = False, select_last_index: bool = False) -> Any:
-    """The positions of the largest elements along axes, all of them by default."""
+    """Return the positions of the largest elements along axes, by default all of them."""
     return _arg(
         data, axis, keepdims=keepdims, reduce=_arg_reducer(operator.gt, _core.min_value, last=select_last_index)
     )
 
 
 def argmin(data: Any, axis: Any = None, keepdims: bool = False, select_last_index: bool = False) -> Any:
-    """The positions of the smallest elements along axes, all of them by default."""
+    """Return the positions of the smallest elements along axes, by default all of them."""
     return _arg(
         data, axis, keepdims=keepdims, reduce=_arg_reducer(operator.lt, _core.max_value, last=select_last_index)
     )

@@ -29,14 +29,14 @@ def _dimension(axis: int, rank: int) -> int:
 
 
 def broadcast_to(data: Any, shape: Sequence[Any]) -> Any:
-    """The tensor in a larger shape, by repeating what has an extent of 1."""
+    """Return the tensor broadcast to a larger shape, in which extents of 1 are repeated."""
     if len(broadcast_shape(data.shape, shape)) != len(shape):
         raise ValueError(f"a tensor of shape {list(data.shape)} cannot be broadcast to {list(shape)}")
     return _named(list(shape), lambda *i: element(data, i), "T_broadcast_to")
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
-    """The tensor with its dimensions in another order; by default the last one first."""
+    """Return the tensor with its dimensions permuted, by default reversed."""
     rank = len(a.shape)
     order = [_dimension(axis, rank) for axis in (reversed(range(rank)) if axes is None else axes)]
     if sorted(order) != list(range(rank)):
@@ -47,7 +47,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
 
 
 def reshape(a: Any, newshape: Sequence[Any]) -> Any:
-    """The elements row by row in another shape, in which one extent may be -1: what is left."""
+    """Return the elements in another shape, in row-major order; one extent may be -1: it is computed."""
     known = _product([extent for extent in newshape if not (isinstance(extent, int) and extent == -1)])
     total = _product(a.shape)
     shape = [total // known if isinstance(extent, int) and extent == -1 else extent for extent in newshape]
@@ -68,14 +68,14 @@ def reshape(a: Any, newshape: Sequence[Any]) -> Any:
 
 
 def expand_dims(a: Any, axis: int, num_newaxis: int = 1) -> Any:
-    """The tensor with further dimensions of extent 1 before an axis."""
+    """Return the tensor with further dimensions of extent 1 before an axis."""
     at = _dimension(axis, len(a.shape) + 1)
     shape = [*a.shape[:at], *[1] * num_newaxis, *a.shape[at:]]
     return _named(shape, lambda *i: a[(*i[:at], *i[at + num_newaxis :])], "T_expand_dims")
 
 
 def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """The tensor without dimensions of extent 1, or without some of them."""
+    """Return the tensor without its dimensions of extent 1, or without some of them."""
     given = [axis] if isinstance(axis, int) else axis
     ones = [at for at, extent in enumerate(a.shape) if isinstance(extent, _core.IntImm) and extent.value == 1]
     gone = ones if given is None else [_dimension(at, len(a.shape)) for at in given]
@@ -91,7 +91,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
 
 
 def concatenate(a_tuple: Sequence[Any], axis: int = 0) -> Any:
-    """The tensors one behind the other along an axis."""
+    """Return the tensors concatenated along an axis."""
     at = _dimension(axis, len(a_tuple[0].shape))
     ends: list[Any] = [0]
     for tensor in a_tuple:
@@ -113,6 +113,6 @@ def concatenate(a_tuple: Sequence[Any], axis: int = 0) -> Any:
 
 
 def stack(a: Sequence[Any], axis: int = 0) -> Any:
-    """The tensors as slices of one along a new axis."""
+    """Return the tensors as slices of one along a new axis."""
     at = _dimension(axis, len(a[0].shape) + 1)
     return concatenate([expand_dims(tensor, at) for tensor in a], at)

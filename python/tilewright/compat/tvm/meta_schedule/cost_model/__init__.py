@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.asking import asks
+from tilewright.compat.tvm.meta_schedule.delegation import delegates_to
 from tilewright.cost_model import AnalyticalModel, MLPModel, RandomModel, ResidualModel, XGBModel, create
 
 _HERE = "tilewright.compat.tvm.meta_schedule.cost_model"
@@ -40,22 +40,22 @@ class CostModel(metaclass=Renamed):
     CostModelType = Any
 
 
-@asks(_core.CostModel)
+@delegates_to(_core.CostModel)
 class PyCostModel:
     """The base of cost models in Python, to be decorated with derived_object."""
 
     def load(self, path: str) -> None:
-        """Goes on from what save() wrote."""
+        """Continue from a file of save()."""
         raise NotImplementedError
 
     def save(self, path: str) -> None:
-        """Writes what has been learned."""
+        """Write the trained model."""
         raise NotImplementedError
 
     def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
-        """Learns from measurements."""
+        """Train on measurements."""
         raise NotImplementedError
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> Any:
-        """A score for each candidate."""
+        """Return a score for each candidate."""
         raise NotImplementedError

@@ -11,5 +11,5 @@ __all__ = ["max_curve"]
 
 
 def max_curve(trial_scores: Any) -> NDArray[Any]:
-    """The best of the scores up to each trial."""
+    """Return the running maximum of the scores over trials."""
     return np.maximum.accumulate(np.asarray(trial_scores))

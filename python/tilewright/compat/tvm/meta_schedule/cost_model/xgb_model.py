@@ -19,6 +19,6 @@ def _get_custom_call_back(
     focused_metric: str = "tr-p-rmse",
     cvfolds: Any = None,
 ) -> Any:
-    """A callback of XGBoost that stops early; folds of a cross validation are not evaluated."""
+    """Return an XGBoost callback for early stopping; cross-validation folds are not evaluated."""
     assert cvfolds is None
     return early_stop(early_stopping_rounds, verbose_eval, fevals, evals, focused_metric)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.meta_schedule.asking import asks, call_derived
+from tilewright.compat.tvm.meta_schedule.delegation import call_derived, delegates_to
 from tilewright.compat.tvm.meta_schedule.runner.local_runner import LocalRunner, LocalRunnerFuture
 from tilewright.compat.tvm.meta_schedule.runner.rpc_runner import RPCConfig, RPCRunner
 from tilewright.meta_schedule.runner import EvaluatorConfig, Runner, RunnerFuture, RunnerInput, RunnerResult
@@ -27,12 +27,12 @@ __all__ = [
 create = Runner.create
 
 
-@asks(Runner)
+@delegates_to(Runner)
 class PyRunner:
     """The base of runners in Python, which ``derived_object`` decorates."""
 
     def run(self, runner_inputs: Any) -> Any:
-        """One future for each input."""
+        """Return one future for each input."""
         raise NotImplementedError
 
 
@@ -40,7 +40,7 @@ class _PyRunnerFuture(RunnerFuture):
     """The future that a decorated subclass of PyRunnerFuture becomes."""
 
     def __init__(self) -> None:
-        """The methods below say all."""
+        """Create the object; subclasses define the methods below."""
 
     def done(self) -> bool:
         return bool(call_derived(self, "done"))
@@ -49,14 +49,14 @@ class _PyRunnerFuture(RunnerFuture):
         return call_derived(self, "result")
 
 
-@asks(_PyRunnerFuture)
+@delegates_to(_PyRunnerFuture)
 class PyRunnerFuture:
     """The base of futures in Python, which ``derived_object`` decorates."""
 
     def done(self) -> bool:
-        """Whether the result is there."""
+        """Return whether the result is available."""
         raise NotImplementedError
 
     def result(self) -> Any:
-        """The result."""
+        """Return the result."""
         raise NotImplementedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tilewright.compat.tvm.runtime.module import seen
+from tilewright.compat.tvm.runtime.module import as_tvm
 from tilewright.compat.tvm.runtime.ndarray import NDArray
 from tilewright.meta_schedule.builder import resolved
 from tilewright.meta_schedule.runner import RunnerFuture, RunnerResult, local_runner
@@ -16,7 +16,7 @@ __all__ = ["LocalRunner", "LocalRunnerFuture", "default_alloc_argument", "defaul
 
 def _evaluate(function: Any, module: Any, *args: Any) -> Any:
     """Return the measurements of a function that takes TVM's modules, or of the registered function with that name."""
-    return resolved(function, local_runner.SHIPPED)(seen(module), *args)
+    return resolved(function, local_runner.SHIPPED)(as_tvm(module), *args)
 
 
 class LocalRunner(local_runner.LocalRunner):
@@ -41,6 +41,6 @@ class LocalRunnerFuture(RunnerFuture):
 
 
 def default_alloc_argument(device: Any, args_info: Any, alloc_repeat: int) -> list[list[NDArray]]:
-    """Sets of random arrays."""
+    """Return sets of random arrays."""
     sets = local_runner.default_alloc_argument(device, args_info, alloc_repeat)
     return [[array.view(NDArray) for array in arrays] for arrays in sets]

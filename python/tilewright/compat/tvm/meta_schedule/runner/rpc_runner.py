@@ -13,5 +13,5 @@ T_ARGUMENT_LIST = list[Any]
 
 
 def default_alloc_argument(session: Any, device: Any, args_info: Any, alloc_repeat: int) -> Any:
-    """Refuses."""
+    """Raise an error: Tilewright has no RPC."""
     refuse()

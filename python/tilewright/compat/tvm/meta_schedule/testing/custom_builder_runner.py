@@ -10,5 +10,5 @@ __all__ = ["run_module_via_rpc"]
 
 
 def run_module_via_rpc(*args: Any, **kwargs: Any) -> Any:
-    """Refuses."""
+    """Raise an error: Tilewright has no RPC."""
     refuse()

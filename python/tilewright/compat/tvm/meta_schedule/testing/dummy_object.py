@@ -17,46 +17,46 @@ __all__ = ["DummyBuilder", "DummyMutator", "DummyRunner", "DummyRunnerFuture"]
 
 @derived_object
 class DummyMutator(PyMutator):
-    """Samples all decisions anew."""
+    """Mutator that samples all decisions again."""
 
     def _initialize_with_tune_context(self, context: Any) -> None:
         pass
 
     def apply(self, trace: Trace, _: int) -> Trace | None:
-        """The trace without its decisions."""
+        """Return the trace without its decisions."""
         return Trace(trace.insts, {})
 
     def clone(self) -> Any:
-        """Another one."""
+        """Return another mutator."""
         return DummyMutator()
 
 
 @derived_object
 class DummyBuilder(PyBuilder):
-    """Says that it has built."""
+    """Builder that reports success without a build."""
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
-        """A path of no file for each input."""
+        """Return the path of a nonexistent file for each input."""
         return [BuilderResult("test_path", None) for _ in build_inputs]
 
 
 @derived_object
 class DummyRunnerFuture(PyRunnerFuture):
-    """Is done from the beginning."""
+    """Future that is always done."""
 
     def done(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def result(self) -> RunnerResult:
-        """Random seconds."""
+        """Return random seconds."""
         return RunnerResult([random.uniform(5, 30) for _ in range(random.randint(1, 10))], None)
 
 
 @derived_object
 class DummyRunner(PyRunner):
-    """Says that it has measured."""
+    """Runner that reports random times without a run."""
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[Any]:
-        """A future for each input."""
+        """Return a future for each input."""
         return [DummyRunnerFuture() for _ in runner_inputs]

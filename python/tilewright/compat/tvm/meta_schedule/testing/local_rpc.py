@@ -10,7 +10,7 @@ __all__ = ["LocalRPC"]
 
 
 class LocalRPC:
-    """Refuses to be made."""
+    """Class without instances: Tilewright has no RPC."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         refuse()

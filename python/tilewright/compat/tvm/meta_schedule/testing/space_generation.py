@@ -21,7 +21,7 @@ Decisions = Sequence[tuple[str, Any]]
 
 
 def get_rules(kind: str, types: type | tuple[type, ...]) -> list[_core.ScheduleRule]:
-    """The default rules of a kind of target that are of these types."""
+    """Return the default rules of a kind of target that are of these types."""
     return [rule for rule in schedule_rule.create(kind) if isinstance(rule, types)]
 
 
@@ -32,7 +32,7 @@ def generate_design_space(
     types: type | tuple[type, ...] | None,
     sch_rules: Sequence[_core.ScheduleRule] | None = None,
 ) -> list[Any]:
-    """The schedules that rules make of a program."""
+    """Return the schedules that rules derive from a program."""
     if sch_rules is None:
         if types is None:
             raise ValueError("either types or sch_rules says which rules there are")
@@ -45,7 +45,7 @@ def generate_design_space(
 
 
 def _with_decisions(mod: Any, sketch: Any, decisions: Decisions) -> Any:
-    """The sketch with these decisions; None where its sampling instructions are of other kinds."""
+    """Return the sketch with these decisions; None if its sampling instructions are of other kinds."""
     steps = [step for step in sketch.trace.insts if step.kind.name.startswith("Sample")]
     taken: dict[Any, Any] = {}
     expected = iter(decisions)
@@ -62,7 +62,7 @@ def _with_decisions(mod: Any, sketch: Any, decisions: Decisions) -> Any:
 
 
 def structural_equal_no_gs(mod1: Any, mod2: Any) -> bool:
-    """Whether modules are equal, but for what functions are called and for the way in which indices are written."""
+    """Return whether modules are equal up to the names of functions and the form of indices."""
     return Proofs.mismatch(without_symbols(mod1), without_symbols(mod2), False) is None
 
 
@@ -74,7 +74,7 @@ def check_sketches(
     *,
     debug_mask: str | int = "all",
 ) -> None:
-    """Each expected program is one of the sketches, with the decisions expected of it, and there are no others."""
+    """Assert that the sketches are exactly the expected programs, with the expected decisions."""
     assert len(expected_mods) == len(expected_decisions), "there are as many programs as lists of decisions"
     assert len(sketches) == len(expected_mods), f"{len(sketches)} sketches, {len(expected_mods)} were expected"
     left = list(sketches)
@@ -91,7 +91,7 @@ def check_sketches(
 
 
 def print_sketches(sketches: Sequence[Any]) -> None:
-    """Prints the programs, and their sampling decisions."""
+    """Print the programs and their sampling decisions."""
     for number, sketch in enumerate(sketches):
         print(f"###### {number}")
         print(sketch.mod.script())

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Self, dataclass_transform
 
 @dataclass_transform(eq_default=False)
 def _fields(cls: type[Any]) -> Any:
-    """Decorator: the constructor takes the fields; documents are compared by identity."""
+    """Decorate a class of documents: the constructor takes the fields; documents are compared by identity."""
     return dataclass(eq=False, repr=False)(cls)
 
 
@@ -36,11 +36,11 @@ class ExprDoc(Doc):
     """An expression."""
 
     def attr(self, name: str) -> AttrAccessDoc:
-        """self.name"""
+        """Return the document self.name."""
         return AttrAccessDoc(self, name)
 
     def call(self, *args: ExprDoc, **kwargs: ExprDoc) -> CallDoc:
-        """self(*args, **kwargs)"""
+        """Return the document self(*args, **kwargs)."""
         return CallDoc(self, *args, **kwargs)
 
     def __getitem__(self, indices: ExprDoc | tuple[ExprDoc, ...]) -> IndexDoc:
@@ -62,7 +62,7 @@ class StmtDoc(Doc):
 
 @_fields
 class StmtBlockDoc(Doc):
-    """Statements after one another."""
+    """Statements in sequence."""
 
     stmts: Sequence[StmtDoc]
 

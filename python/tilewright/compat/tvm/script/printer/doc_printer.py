@@ -103,7 +103,7 @@ class _Printer:
                     self.write(", " if number else "", each)
 
     def within(self, expr: ExprDoc, least: int) -> None:
-        """In parentheses if it binds less than that."""
+        """Print an expression, in parentheses if its precedence is lower than `least`."""
         needs = _binding(expr) < least
         self.text += "(" if needs else ""
         self.print(expr)
@@ -164,7 +164,7 @@ class _Printer:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a text; a break at its end begins no line."""
+    """Split a text into lines; a newline at its end does not start another one."""
     lines = text.split("\n")
     return lines if lines[-1] else lines[:-1]
 
@@ -396,7 +396,7 @@ def to_python_script(
     num_context_lines: int | None = None,
     path_to_underline: Sequence[Any] | None = None,
 ) -> str:
-    """The text of a document.
+    """Return the text of a document.
 
     Args:
         path_to_underline: what stands for these places, or else for what is nearest around them, gets a line of ^.
@@ -417,7 +417,7 @@ def to_python_script(
 
 
 def _merged(spans: list[Span]) -> list[Span]:
-    """In order, and one where they touch; empty ones are dropped."""
+    """Return the spans sorted, without empty ones, and merged where they touch."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if start == end:
@@ -444,7 +444,7 @@ def _without(spans: list[Span], holes: list[Span]) -> list[Span]:
 
 
 def _excerpts(lines: list[str], starts: list[int], spans: list[Span], context: int, numbers: bool) -> str:
-    """The lines with what is underlined, and those around."""
+    """Return the underlined lines with the context around them."""
     shown = _shown(len(lines), starts, spans, context)
     width = len(str(len(lines))) + 1 if numbers else 0
     out = ""
@@ -483,7 +483,7 @@ def _width(text: str) -> int:
 
 
 def _underline(line: str, spans: list[Span]) -> str:
-    """The line of ^ below a line; what has no letters gets a single one, which what follows is shortened by."""
+    """Return the line of ^ below a line. An empty span gets a single ^, by which the text after it is shortened."""
     row, at, ahead = "", 0, 0
     for start, end in spans:
         spaces, carets = _width(line[at:start]), _width(line[start:end])
@@ -499,7 +499,7 @@ def _underline(line: str, spans: list[Span]) -> str:
 
 
 def _show_single_lines(shown: list[bool]) -> None:
-    """Shows single lines between marked ones."""
+    """Show short runs of hidden lines between shown ones."""
     start = None
     for number, here in enumerate([*shown, True]):
         if not here:

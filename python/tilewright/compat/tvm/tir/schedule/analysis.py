@@ -42,7 +42,7 @@ class AutoTensorizeMappingInfo:
 def get_tensorize_loop_mapping(
     sch: Any, block: Any, desc_func: Any, allow_padding: bool = False
 ) -> TensorizeInfo | None:
-    """The loops, or None where they do not fit."""
+    """Return the loop mapping; None if the block does not match."""
     found = auto_tensorize.loop_mapping(sch, block, desc_func, allow_padding)
     if found is None:
         return None
@@ -52,7 +52,7 @@ def get_tensorize_loop_mapping(
 
 
 def get_auto_tensorize_mapping_info(sch: Any, block: Any, desc_func: Any) -> AutoTensorizeMappingInfo | None:
-    """The axes, or None where the block computes something else."""
+    """Return the axis mapping; None if the block computes something else."""
     found = auto_tensorize.layout_mapping(sch, block, desc_func)
     if found is None:
         return None
@@ -60,12 +60,12 @@ def get_auto_tensorize_mapping_info(sch: Any, block: Any, desc_func: Any) -> Aut
 
 
 def has_block(sch: Any, block_name: str) -> bool:
-    """Whether a block of this name is there."""
+    """Return whether there is a block with this name."""
     return block_name in auto_tensorize.block_names(sch)
 
 
 def is_output_block(sch: Any, block: Any) -> bool:
-    """Whether the block writes what its scope does not allocate."""
+    """Return whether the block writes a buffer that its scope does not allocate."""
     node = sch.get(block)
     scopes: list[Any] = []
 

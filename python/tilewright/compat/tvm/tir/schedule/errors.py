@@ -30,7 +30,7 @@ _ASSERTED = {"set_axis_separator/P1"}
 
 
 def _text(method: str, sch: _core.Schedule, error: ScheduleError) -> str:
-    """The message with the program; the first two underlined places are tir.Block#0, tir.For#1, ..."""
+    """Return the message with the program; the first two underlined locations are called tir.Block#0, tir.For#1, ..."""
     if sch.error_render_level == "none":
         return "ScheduleError: (not rendered)"
     if sch.error_render_level == "fast":
@@ -45,7 +45,7 @@ def _text(method: str, sch: _core.Schedule, error: ScheduleError) -> str:
 
 
 def translated(method: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of a schedule with its errors in TVM's words."""
+    """Return the method of a schedule with its errors in TVM's wording."""
 
     @functools.wraps(function)
     def call(self: _core.Schedule, *args: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ _values: dict[Any, Any] = {}
 
 
 def _handle(item: Any) -> Any:
-    """TVM's sampled values are variables; each stands for one of Tilewright's."""
+    """Return the Tilewright value for a sampled value of TVM, which is a variable."""
     return _values.setdefault(item, _core.ExprRV()) if isinstance(item, _core.Var) else item
 
 
@@ -26,5 +26,5 @@ class Instruction(metaclass=Renamed):
 
     @staticmethod
     def make(kind: Any, inputs: Sequence[Any], attrs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        """The step."""
+        """Return the instruction."""
         return _core.Instruction(kind, [_handle(item) for item in inputs], attrs, [_handle(item) for item in outputs])

@@ -10,7 +10,7 @@ from tilewright.support.nodes import nodes_of
 
 
 def _outermost(loops: list[Any]) -> Any:
-    """The loop that holds all the others; None where there is no such loop."""
+    """Return the loop that contains all the others; None if there is none."""
     for loop in loops:
         inside = nodes_of(loop, ir.For)
         if all(any(node.same_as(other) for node in inside) for other in loops):
@@ -19,7 +19,8 @@ def _outermost(loops: list[Any]) -> Any:
 
 
 def _skips_values(total: Any) -> bool:
-    """Whether a sum of splits passes over values between its least and its largest one, as far as constants show."""
+    """Return whether a sum of splits skips values between its minimum and its maximum; True if constants do not show
+    it."""
     steps = [(term.scale, term.extent) for term in total.args]
     if len(steps) == 1:
         return not _core.structural_equal(steps[0][0], ir.IntImm(steps[0][0].dtype, 1))
@@ -42,7 +43,8 @@ def _about(condition: Any, loops: dict[Any, Any]) -> Any:
 
 
 def _is_affine(realize: Any, loops: dict[Any, Any]) -> bool:
-    """Whether the axes are sums of splits of the loops that leave nothing out; TVM lets them overlap."""
+    """Return whether the axes are sums of splits of the loops without skipped values; like TVM, overlaps are
+    accepted."""
     predicate = _about(realize.predicate, loops)
     predicate = ir.IntImm("bool", 1) if predicate is None else predicate
     for level in (_core.IterMapLevel.Surjective, _core.IterMapLevel.NoCheck):
@@ -55,7 +57,8 @@ def _is_affine(realize: Any, loops: dict[Any, Any]) -> bool:
 
 
 def _not_affine(statement: Any, loops: dict[Any, Any]) -> Any:
-    """A block below whose axes are no splits and sums of the loops from `statement` on; blocks inside blocks aside."""
+    """Return a block inside `statement` whose axes are not sums of splits of the loops, without blocks inside blocks;
+    None if there is none."""
     if isinstance(statement, ir.For):
         return _not_affine(statement.body, {**loops, statement.loop_var: ir.Range(statement.min, statement.extent)})
     if isinstance(statement, ir.SeqStmt):
@@ -66,7 +69,7 @@ def _not_affine(statement: Any, loops: dict[Any, Any]) -> Any:
 
 
 def reorder(self: _core.Schedule, *ordered_loops: _core.LoopRV) -> None:
-    """Reorders loops; what TVM refuses is refused."""
+    """Reorder loops; refuse what TVM refuses."""
     loops = [_core.Schedule.get(self, loop) for loop in ordered_loops if isinstance(loop, _core.LoopRV)]
     top = _outermost(loops) if len(loops) == len(ordered_loops) else None
     if top is not None and (block := _not_affine(top, {})) is not None:

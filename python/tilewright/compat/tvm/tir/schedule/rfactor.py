@@ -10,7 +10,7 @@ from tilewright.support.nodes import nodes_of
 
 
 def _limited(loop: Any) -> Any:
-    """A block below whose condition knows of a loop that its reduction does, if there is one."""
+    """Return a block inside the loop whose condition uses a loop of its reduction; None if there is none."""
     for realize in nodes_of(loop.body, ir.BlockRealize):
         steps = [
             variable
@@ -24,7 +24,7 @@ def _limited(loop: Any) -> Any:
 
 
 def rfactor(self: _core.Schedule, loop: _core.LoopRV, factor_axis: int) -> _core.BlockRV:
-    """Factors a reduction; what TVM refuses is refused."""
+    """Factor a reduction; refuse what TVM refuses."""
     if not isinstance(loop, _core.LoopRV):
         return _core.Schedule.rfactor(self, loop, factor_axis)
     node = _core.Schedule.get(self, loop)

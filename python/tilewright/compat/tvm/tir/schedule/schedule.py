@@ -18,11 +18,10 @@ from tilewright.errors import ScheduleError
 __all__ = ["BlockRV", "ExprRV", "LoopRV", "Schedule", "ScheduleError"]
 
 
-def checked_debug_mask(mask: str | int) -> None:
-    """Refuses what TVM refuses.
+def check_debug_mask(mask: str | int) -> None:
+    """Raise an error for masks that TVM refuses.
 
-    The mask asks for checks of caches; Tilewright derives those facts anew after each step, so every schedule is as
-    checked as one with the mask "all".
+    The mask is otherwise ignored: Tilewright recomputes the cached flags after each step.
     """
     if not isinstance(mask, str | int):
         raise TypeError(f"debug_mask is 'all', 'none' or a number, not {mask!r}")
@@ -41,7 +40,7 @@ class CachedFlags(NamedTuple):
 class StateAsTVM:
     """The state of a schedule, with the properties that TVM's tests use."""
 
-    #: What was asked to be checked, as bits; Tilewright always checks.
+    #: the mask of checks, as bits; Tilewright always checks
     debug_mask = 0
 
     def __init__(self, state: _core.ScheduleState) -> None:
@@ -71,7 +70,7 @@ class ScheduleAsTVM(_core.Schedule):
 
 
 def set_axis_separator(self: Any, block: Any, buffer: Any, axis_separators: list[int] | None) -> None:
-    """Says which axes of a buffer memory keeps apart; None: none."""
+    """Set the dimensions at which the memory of a buffer is separated; None for no separation."""
     _core.Schedule.set_axis_separator(self, block, buffer, axis_separators or [])
 
 
@@ -103,8 +102,9 @@ def _maker(kind: type[ScheduleAsTVM]) -> Any:
         error_render_level: str = "detail",
         enable_check: bool = True,
     ) -> Any:
-        """A schedule of a function or a module. What `enable_check` disables in TVM is checked all the same."""
-        checked_debug_mask(debug_mask)
+        """Return a schedule of a function or a module. Checks that `enable_check` disables in TVM are made
+        regardless."""
+        check_debug_mask(debug_mask)
         if seed is not None and not isinstance(seed, int):
             raise TypeError(f"seed is a number, not {seed!r}")
         if seed is not None and not 1 <= seed <= 2**31 - 1:

@@ -32,19 +32,19 @@ def get_sparse_iteration(self: Any, name: str, func_name: str = "main") -> Any:
 
 
 def sparse_reorder(self: Any, sparse_iteration: Any, new_order: Any, *more: Any) -> None:
-    """Puts the variables of an iteration into another order."""
+    """Reorder the variables of an iteration."""
     order = new_order if isinstance(sparse_iteration, BlockRV) else [sparse_iteration, new_order, *more]
     _core.Schedule.sparse_reorder(self, *order)
 
 
 def sparse_fuse(self: Any, sparse_iteration: Any, iters_to_fuse: Any, *more: Any) -> None:
-    """Runs variables of an iteration in one loop."""
+    """Fuse variables of an iteration into one loop."""
     iters = iters_to_fuse if isinstance(sparse_iteration, BlockRV) else [sparse_iteration, iters_to_fuse, *more]
     _core.Schedule.sparse_fuse(self, *iters)
 
 
 def hide_buffer_access(self: Any, block: Any, buf_type: str, buf_index_array: Sequence[int]) -> None:
-    """Removes accesses from what a block declares."""
+    """Remove accesses from the declared ones of a block."""
     rv = _block(self, block)
     at = list(buf_index_array)
     if buf_type == "read":
@@ -55,19 +55,19 @@ def hide_buffer_access(self: Any, block: Any, buf_type: str, buf_index_array: Se
 
 
 def set_block_filter(self: Any, name: str) -> None:
-    """Lets cache_read and cache_write redirect only those blocks that are annotated with the name."""
+    """Restrict cache_read and cache_write to blocks that are annotated with the name."""
     setattr(self, _FILTER, name)
 
 
 def unset_block_filter(self: Any) -> None:
-    """Lets cache_read and cache_write redirect all blocks again."""
+    """Remove the restriction of set_block_filter."""
     setattr(self, _FILTER, None)
 
 
 def cache_read(
     self: Any, block: Any, read_buffer_index: Any, storage_scope: str, consumer_blocks: Any = None, **more: Any
 ) -> Any:
-    """Copies a buffer for the blocks that read it, or for those of them that the block filter names."""
+    """Copy a buffer for the blocks that read it, restricted by the block filter."""
     rv = _block(self, block)
     names = names_of_reads(self, self.get(rv))
     index = _read(self, rv, read_buffer_index)
@@ -120,8 +120,8 @@ def reverse_cache_write(
 def cache_write(
     self: Any, block: Any, write_buffer_index: Any, storage_scope: str, consumer_blocks: Any = None, **more: Any
 ) -> Any:
-    """Lets a block write a new buffer, which is copied to the old one; or is added to it, where lowering has made the
-    init of the block one of its own."""
+    """Write to a new buffer, which is copied to the old one, or is added to it if lowering has moved the init of the
+    block into a separate block."""
     rv = _block(self, block)
     if consumer_blocks is None and is_lowered(self) and _init_of(self, block) is not None:
         made = _core.Schedule.reverse_cache_write(self, rv, write_buffer_index, storage_scope)
@@ -146,8 +146,8 @@ def _block(self: Any, block: Any) -> Any:
 
 
 def _filtered(self: Any, block: Any, kind: str, index: Any, given: Any) -> Any:
-    """The consumers that are given; else, with a block filter, those blocks with its annotation that read the buffer,
-    and the block itself where it reads it."""
+    """Return the given consumers, or with a block filter, those annotated blocks that read the buffer, and the block
+    itself if it reads it."""
     name = getattr(self, _FILTER, None)
     if given is not None or name is None or not isinstance(index, int):
         return given
@@ -161,8 +161,8 @@ def _filtered(self: Any, block: Any, kind: str, index: Any, given: Any) -> Any:
 
 
 def decompose_reduction(self: Any, block: Any, loop: Any) -> Any:
-    """Makes the init of a block a block of its own. Lowering has done so where a reduction may have no step: then its
-    block is returned."""
+    """Move the init of a block into a separate block. If a reduction may have no step, lowering has done so already:
+    then its block is returned."""
     init = _init_of(self, block) if is_lowered(self) else None
     if init is not None:
         return init
@@ -176,7 +176,7 @@ def decompose_reduction(self: Any, block: Any, loop: Any) -> Any:
 
 
 def _init_of(self: Any, block: Any) -> Any:
-    """The block that lowering has made of the init of a sparse iteration, in which the block is the innermost one; None
+    """Return the block that lowering has made for the init of a sparse iteration whose innermost block is `block`; None
     if there is none."""
     rv = _block(self, block)
     own = self.get(rv)
@@ -232,14 +232,14 @@ def _blockize(self: Any, target: Any, preserve_unit_iters: bool = True, inner_in
 
 @functools.wraps(_blockize)
 def blockize(self: Any, target: Any, *given: Any, **more: Any) -> Any:
-    """The second argument of SparseTIR's implementation is `inner_init`."""
+    """Blockize; the second positional argument of SparseTIR's implementation is `inner_init`."""
     if given and is_lowered(self):
         more["inner_init"], given = given[0], ()
     return _blockize(self, target, *given, **more)
 
 
 def sparse_tensorize(self: Any, block_or_loop: Any, tensor_intrin: str, preserve_unit_iters: bool = True) -> None:
-    """Lets a block be computed by an intrinsic whose description reads elements that an array of indices selects."""
+    """Tensorize a block with an intrinsic whose description reads elements that an array of indices selects."""
     _core.Schedule.tensorize(self, block_or_loop, tensor_intrin, preserve_unit_iters=preserve_unit_iters)
 
 

@@ -22,7 +22,7 @@ def split(
     preserve_unit_iters: bool = True,
     disable_predication: bool = False,
 ) -> list[_core.LoopRV]:
-    """Splits a loop; what TVM refuses is refused."""
+    """Split a loop; refuse what TVM refuses."""
     target = current()
     listed = factors if isinstance(factors, list | tuple) else []
     if any(_scalable(factor) for factor in listed) and (target is None or "sve" not in target.features):

@@ -28,7 +28,7 @@ class ScheduleState(metaclass=Renamed):
 
     @staticmethod
     def make(mod: Any, *, debug_mask: str | int = "none", enable_check: bool = True) -> Any:
-        """The state of a schedule of a function or module."""
+        """Return the state of a schedule of a function or module."""
         state = Schedule.make(mod, debug_mask=debug_mask, enable_check=enable_check).state
         state.debug_mask = _MASKS[debug_mask] if isinstance(debug_mask, str) else int(debug_mask)
         return state

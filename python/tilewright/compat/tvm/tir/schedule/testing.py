@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.compat.tvm.ir.base import Proofs
-from tilewright.compat.tvm.tir.schedule.schedule import checked_debug_mask
+from tilewright.compat.tvm.tir.schedule.schedule import check_debug_mask
 from tilewright.testing import check_same, check_trace
 from tilewright.testing.check import without_symbols
 
@@ -14,7 +14,7 @@ __all__ = ["assert_structural_equal_ignore_global_symbol", "verify_trace_roundtr
 
 
 def assert_structural_equal_ignore_global_symbol(f1: Any, f2: Any, map_free_vars: bool = False) -> None:
-    """Compares functions or modules but for the names they are exported under."""
+    """Compare functions or modules up to the names that they are exported under."""
     if Proofs.mismatch(without_symbols(f1), without_symbols(f2), map_free_vars) is not None:
         check_same(f1, f2, map_free_vars=map_free_vars)
 
@@ -26,10 +26,10 @@ def verify_trace_roundtrip(
     debug_mask: str | int = "all",
     text_format: str | Sequence[str] = ("python", "json"),
 ) -> Any:
-    """Replays the trace from its texts on `mod` and compares; gives the last replayed schedule.
+    """Replay the trace from its texts on `mod` and compare; return the last replayed schedule.
 
     `debug_mask` is checked as for a schedule.
     """
-    checked_debug_mask(debug_mask)
+    check_debug_mask(debug_mask)
     formats = [text_format] if isinstance(text_format, str) else list(text_format)
     return check_trace(sch, mod, formats)

@@ -10,7 +10,7 @@ from tilewright.support.nodes import nodes_of, uses
 
 
 def _reduced_by(loop: Any) -> Any:
-    """A block below with a reduction axis that the loop drives, if there is one."""
+    """Return a block inside the loop with a reduction axis that the loop drives; None if there is none."""
     for realize in nodes_of(loop.body, ir.BlockRealize):
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
             if axis.iter_type == ir.IterType.COMM_REDUCE and uses(value, loop.loop_var):
@@ -19,7 +19,7 @@ def _reduced_by(loop: Any) -> Any:
 
 
 def vectorize(self: _core.Schedule, loop: _core.LoopRV) -> None:
-    """Vectorizes a loop; what TVM refuses is refused."""
+    """Vectorize a loop; refuse what TVM refuses."""
     node = _core.Schedule.get(self, loop) if isinstance(loop, _core.LoopRV) else None
     if node is not None and (block := _reduced_by(node)) is not None:
         error = ScheduleError(f"loop '{node.loop_var.name}' drives a reduction axis of block '{block.name_hint}'")

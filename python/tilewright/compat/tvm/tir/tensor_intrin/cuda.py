@@ -25,7 +25,7 @@ HALF_WARP_expr = convert(HALF_WARP)
 
 
 def index_map_shared_16x16_to_ldmatrix_32x8_layout(ind: Sequence[Any]) -> Any:
-    """The thread and the register that hold an element, of which the row and the column are given as a list."""
+    """Return the thread and the register that hold an element, whose row and column are passed as a list."""
     return convert(list(own.shared_16x16_to_ldmatrix_32x8_layout(ind[0], ind[1])))
 
 
@@ -39,7 +39,8 @@ def get_mma_intrin_group(
     not_use_mma_store_intrinic: bool = True,
     store_to_smem_dtype: str | None = None,
 ) -> dict[str, str]:
-    """The names of the intrinsics of one product of factors of one type: init, load_a, load_b, compute and store."""
+    """Return the names of the intrinsics of one product of operands of one type: init, load_a, load_b, compute and
+    store."""
     return own.get_mma_intrin_group(
         *(load_scope, store_scope, in_dtype, in_dtype, out_dtype, trans_a, trans_b),
         *(not_use_mma_store_intrinic, store_to_smem_dtype or ""),

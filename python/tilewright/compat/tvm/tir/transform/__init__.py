@@ -91,7 +91,7 @@ _vectorize = _native("VectorizeLoop", "split_vector_loops", "vectorize_loops")
 
 
 def Simplify() -> Pass:
-    """Expressions in their shortest form, without branches that are never or always taken."""
+    """Return the pass that simplifies expressions and removes branches that are never or always taken."""
     return function_pass("Simplify", simplified)
 
 
@@ -101,34 +101,34 @@ def RemoveNoOp() -> Pass:
 
 
 def LowerInitBlock() -> Pass:
-    """Inits of blocks are conditions on their reduction axes."""
+    """Return the pass that turns inits of blocks into conditions on their reduction axes."""
     return body_pass("LowerInitBlock", lower_init)
 
 
 def LowerOpaqueBlock() -> Pass:
-    """Blocks without axes become plain statements, loops of threads launch them."""
+    """Return the pass that turns blocks without axes into plain statements, and thread loops into launches."""
     return body_pass("LowerOpaqueBlock", lambda body: OpaqueBlocks().statement(body))
 
 
 def HoistIfThenElse(variant: str | None = None) -> Pass:
-    """Conditions that all iterations of a loop share are asked before it."""
+    """Return the pass that moves conditions out of loops in which they are invariant."""
     if variant not in (None, "basic"):
         raise TypeError(f"Tilewright has no HoistIfThenElse({variant!r}) yet")
     return body_pass("HoistIfThenElse", hoisted)
 
 
 def UnifyThreadBinding() -> Pass:
-    """One loop for each axis of threads of a launch."""
+    """Return the pass that leaves one loop for each thread axis of a launch."""
     return body_pass("UnifyThreadBinding", lambda body: Threads().statement(body))
 
 
 def ForceNarrowIndexToInt32() -> Pass:
-    """Indices, sizes and loops of int64 become int32."""
+    """Return the pass that converts indices, sizes and loops from int64 to int32."""
     return function_pass("ForceNarrowIndexToInt32", narrowed)
 
 
 def DefaultGPUSchedule() -> Pass:
-    """Blocks of functions for a GPU get threads, where they have none."""
+    """Return the pass that binds unbound blocks of functions for a GPU to threads."""
     return Pass(lambda mod, context: with_threads(mod, current()), PassInfo(0, "tir.DefaultGPUSchedule"))
 
 
@@ -138,27 +138,29 @@ def ExtractPreprocess() -> Pass:
 
 
 def RemovePreprocess() -> Pass:
-    """Sparse programs without what is annotated as preprocessing."""
+    """Return the pass that removes blocks annotated as preprocessing from sparse programs."""
     return function_pass("RemovePreprocess", remove_preprocess)
 
 
 def RemoveUnusedArgs() -> Pass:
-    """Functions without parameters that they do not use."""
+    """Return the pass that removes unused parameters of functions."""
     return function_pass("RemoveUnusedArgs", remove_unused_arguments)
 
 
 def HorizontalFusion() -> Pass:
-    """Kernels of functions with the attribute ``horizontal_fuse`` become one, where their threads fit together."""
+    """Return the pass that fuses kernels with the attribute ``horizontal_fuse`` into one, if their threads fit
+    together."""
     return function_pass("HorizontalFusion", fused)
 
 
 def InjectScope() -> Pass:
-    """Changes nothing: no schedule binds threads that a block does not know of, so that each sum is added once."""
+    """Return a pass that changes nothing: no schedule binds threads that a block does not know of, so each sum is added
+    once."""
     return function_pass("InjectScope", lambda func: func)
 
 
 def _rewritten(name: str, change: Callable[[Any], Any]) -> Pass:
-    """The pass that puts what `change` gives in the place of each node of a function's body; None leaves it."""
+    """Return the pass that replaces each node of a function's body by the result of `change`; None keeps the node."""
     return function_pass(name, lambda function: function.with_body(_core.rewrite(function.body, change)))
 
 
@@ -171,7 +173,7 @@ _SPARSE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Passes of tvm.sparse, which imports this module."""
+    """Return a pass of tvm.sparse, which imports this module."""
     if name in _SPARSE:
         return getattr(importlib.import_module(_SPARSE[name]), name)
     return missing("tvm.tir.transform")(name)
@@ -183,7 +185,7 @@ def SkipAssert() -> Pass:
 
 
 def _without_calls(name: str, statement: type[Any], operation: str) -> Pass:
-    """The pass that removes statements of a class whose value is a call of an operation."""
+    """Return the pass that removes statements of a class whose value is a call of an operation."""
 
     def change(node: Any) -> Any:
         call = node.value if isinstance(node, statement) else None
@@ -194,17 +196,18 @@ def _without_calls(name: str, statement: type[Any], operation: str) -> Pass:
 
 
 def RemoveAssume() -> Pass:
-    """``T.assume`` goes."""
+    """Return the pass that removes ``T.assume``."""
     return _without_calls("RemoveAssume", ir.Evaluate, "tir.assume")
 
 
 def RemoveStoreUndef() -> Pass:
-    """Stores of ``T.undef()`` go: they say that whatever is there will do."""
+    """Return the pass that removes stores of ``T.undef()``, whose value is unspecified."""
     return _without_calls("RemoveStoreUndef", ir.BufferStore, "tir.undef")
 
 
 def BindTarget(target: Any) -> Pass:
-    """Functions that have no target get this one: its host where they run on the host, as attributes say."""
+    """Return the pass that sets the target of functions without one: its host for functions with the attribute
+    tir.is_host_func."""
 
     def bind(function: Any) -> Any:
         own = function.attrs.get("target")
@@ -219,7 +222,7 @@ def BindTarget(target: Any) -> Pass:
 
 
 def VerifyMemory() -> Pass:
-    """The pass that raises where a function for a GPU accesses memory outside of its threads."""
+    """Return the pass that raises an error if a function for a GPU accesses memory outside its threads."""
 
     def run(mod: Any, context: Any) -> Any:
         for name, function in mod.functions.items():
@@ -234,10 +237,11 @@ def VerifyMemory() -> Pass:
 
 
 def RewriteUnsafeSelect() -> Pass:
-    """``T.Select`` of values that read memory becomes ``T.if_then_else``: only the chosen one is asked."""
+    """Return the pass that turns ``T.Select`` of values that read memory into ``T.if_then_else``, which only evaluates
+    the selected one."""
 
     def reads(value: Any) -> bool:
-        """Whether evaluating it reads memory; a part that is evaluated where it is chosen only does no harm."""
+        """Return whether evaluating it reads memory unconditionally; only the condition of if_then_else counts."""
         found: list[Any] = []
 
         def see(node: Any) -> bool:
@@ -262,7 +266,7 @@ def RewriteUnsafeSelect() -> Pass:
 
 
 def _serial(name: str, kind: ir.ForKind) -> Pass:
-    """The pass that makes loops of a kind serial."""
+    """Return the pass that makes loops of a kind serial."""
 
     def change(loop: Any) -> Any:
         if not isinstance(loop, ir.For) or loop.kind != kind:
@@ -273,7 +277,8 @@ def _serial(name: str, kind: ir.ForKind) -> Pass:
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> Pass:
-    """Vectorized loops become operations on vectors; without `enable_vectorize` serial loops."""
+    """Return the pass that turns vectorized loops into vector operations; without `enable_vectorize`, into serial
+    loops."""
     if not enable_vectorize:
         return _serial("VectorizeLoop", ir.ForKind.VECTORIZED)
     vectorize = _vectorize()
@@ -287,27 +292,27 @@ def VectorizeLoop(enable_vectorize: bool = True) -> Pass:
 
 
 def ConvertForLoopsToSerial() -> Pass:
-    """Parallel loops become serial ones."""
+    """Return the pass that makes parallel loops serial."""
     return _serial("ConvertForLoopsToSerial", ir.ForKind.PARALLEL)
 
 
 def ConvertSSA() -> Pass:
-    """Each function gets variables of its own for what it binds."""
+    """Return the pass that gives each function its own variables for all definitions."""
     return function_pass("ConvertSSA", _core.renew_defs)
 
 
 def Apply(ftransform: Callable[[Any], Any]) -> Pass:
-    """The pass that replaces each function by what `ftransform` makes of it; None leaves it out."""
+    """Return the pass that replaces each function by the result of `ftransform`; None removes it."""
     return function_pass("Apply", ftransform)
 
 
 def Filter(fcond: Callable[[Any], bool]) -> Pass:
-    """The pass that keeps the functions for which `fcond` holds."""
+    """Return the pass that keeps the functions for which `fcond` holds."""
     return function_pass("Filter", lambda function: function if fcond(function) else None)
 
 
 def AnnotateEntryFunc() -> Pass:
-    """The pass that marks the only function of a module, or the one that is exported, as its entry."""
+    """Return the pass that marks the only function of a module, or the exported one, as its entry."""
 
     def run(mod: Any, context: Any) -> Any:
         functions = [f for f in mod.functions.values() if isinstance(f, ir.PrimFunc)]

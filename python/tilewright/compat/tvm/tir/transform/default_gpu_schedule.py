@@ -22,7 +22,7 @@ def _is_bound(sch: Any, block: Any) -> bool:
 
 
 def _schedule(sch: Any, block: Any, max_threads: int) -> None:
-    """Fuses the spatial loops of the outermost nest, and gives their iterations to threads."""
+    """Fuse the spatial loops of the outermost nest, and bind their iterations to threads."""
     realized = sch.get(block)
     loops = sch.get_loops(block)
     spatial = []
@@ -46,7 +46,7 @@ def _schedule(sch: Any, block: Any, max_threads: int) -> None:
 
 
 def with_threads(mod: Any, target: Any) -> Any:
-    """The module with threads for all blocks of its functions for a GPU."""
+    """Return the module with threads for all blocks of its functions for a GPU."""
     sch: Any = ScheduleAsTVM(mod)
     for name, function in mod.functions.items():
         own = function.attrs.get("target") if isinstance(function, ir.PrimFunc) else None

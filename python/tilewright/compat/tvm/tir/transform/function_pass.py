@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.compat.tvm.tir.transform.statements import with_functions
-from tilewright.compat.tvm.transform import Pass, decorated
+from tilewright.compat.tvm.transform import Pass, pass_decorator
 
 __all__ = ["PrimFuncPass", "prim_func_pass"]
 
@@ -20,9 +20,10 @@ def prim_func_pass(
     required: Sequence[str] | None = None,
     traceable: bool = False,
 ) -> Any:
-    """The pass that a function of a function, a module and a context is; of a class, its ``transform_function``."""
+    """Decorate a function of a function, a module and a context as a pass; of a class, its method
+    ``transform_function``."""
 
     def function(transform: Any) -> Any:
         return lambda mod, context: with_functions(mod, lambda value: transform(value, mod, context))
 
-    return decorated(pass_func, opt_level or 0, name, required, function)
+    return pass_decorator(pass_func, opt_level or 0, name, required, function, "transform_function")

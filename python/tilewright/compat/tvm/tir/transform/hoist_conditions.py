@@ -20,7 +20,7 @@ from tilewright.support.nodes import uses
 
 
 def hoisted(stmt: Any) -> Any:
-    """The statement with conditions before the loops that do not change them."""
+    """Return the statement with conditions before the loops that do not change them."""
     stmt = with_parts(stmt, hoisted)
     return _before_loop(stmt) if isinstance(stmt, ir.For) else stmt
 
@@ -53,5 +53,5 @@ def _below(conditions: list[Any], body: Any) -> Any:
 
 
 def _is_shared(condition: Any, var: Any) -> bool:
-    """Whether a condition neither uses the variable nor reads memory, which the loop may change."""
+    """Return whether a condition neither uses the variable nor reads memory, which the loop may change."""
     return not reads(condition) and not uses(condition, var)

@@ -18,7 +18,7 @@ from tilewright.support.nodes import nodes_of
 
 
 def branches_lane_by_lane(stmt: Any) -> Any:
-    """The statement with vectorized loops around what has no branches on their variables."""
+    """Return the statement with vectorized loops distributed over the parts without branches on their variables."""
     stmt = with_parts(stmt, branches_lane_by_lane)
     if isinstance(stmt, ir.For) and stmt.kind == ir.ForKind.VECTORIZED and _branches(stmt.body, stmt.loop_var):
         return _distributed(stmt, stmt.body)
@@ -38,11 +38,11 @@ def _distributed(loop: Any, stmt: Any) -> Any:
 
 
 def _uses(loop: Any, var: Any) -> bool:
-    """Whether the bounds of a loop use the variable."""
+    """Return whether the bounds of a loop use the variable."""
     return any(var in _core.undefined_vars(ir.Evaluate(end)) for end in (loop.min, loop.extent))
 
 
 def _branches(stmt: Any, var: Any) -> bool:
-    """Whether a branch inside of the statement depends on the variable."""
+    """Return whether a branch inside the statement depends on the variable."""
     branches = nodes_of(stmt, ir.IfThenElse)
     return any(var in _core.undefined_vars(ir.Evaluate(branch.condition)) for branch in branches)

@@ -19,7 +19,7 @@ from tilewright.support.changed_nodes import with_fields
 
 
 def lower_init(stmt: Any) -> Any:
-    """Inits are what a block does at the first values of its reduction axes."""
+    """Return the statement with each init moved into the body, under the condition of the first reduction step."""
     stmt = with_parts(stmt, lower_init)
     if not isinstance(stmt, ir.Block) or stmt.init is None:
         return stmt
@@ -34,7 +34,8 @@ def lower_init(stmt: Any) -> Any:
 
 
 class OpaqueBlocks:
-    """Removes blocks without axes, replaces loops of one iteration by their bodies, and launches threads for loops."""
+    """Removal of blocks without axes: loops of one iteration are replaced by their bodies, and thread loops by
+    launches."""
 
     def __init__(self) -> None:
         self._values: dict[Any, Any] = {}
@@ -43,7 +44,7 @@ class OpaqueBlocks:
         return _core.substitute(expr, self._values) if self._values else expr
 
     def statement(self, stmt: Any) -> Any:
-        """The statement without blocks."""
+        """Return the statement without blocks."""
         if isinstance(stmt, ir.BlockRealize):
             return self._realize(stmt)
         if isinstance(stmt, ir.For):
@@ -94,7 +95,7 @@ def _with_pragmas(annotations: Any, body: Any, var: Any = None) -> Any:
 
 
 def _allocated_shape(buffer: Any) -> list[Any]:
-    """How much of each dimension is allocated: strides imply the padding of all but the first."""
+    """Return the allocated extents: strides imply the padding of all dimensions but the first."""
     shape = list(buffer.shape)
     if buffer.strides:
         analyzer = _core.Analyzer()

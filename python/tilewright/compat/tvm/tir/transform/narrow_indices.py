@@ -14,13 +14,13 @@ from tilewright.support.changed_nodes import fields_of
 
 
 class Narrowing:
-    """Makes nodes anew, bottom up: a sum of int32 is an int32."""
+    """Conversion of nodes to int32, bottom up: a sum of int32 is an int32."""
 
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}
 
     def convert(self, item: Any) -> Any:
-        """The node, or what holds nodes, with int32 in the place of int64."""
+        """Return the node, or the container of nodes, with int32 instead of int64."""
         if isinstance(item, list | tuple):
             return [self.convert(part) for part in item]
         if isinstance(item, ir.Var | ir.Buffer):
@@ -57,7 +57,7 @@ class Narrowing:
 
 
 def narrowed(function: Any) -> Any:
-    """The function with indices of int32."""
+    """Return the function with int32 indices."""
     change = Narrowing()
     params = change.convert(function.params)
     buffers = {change.convert(var): change.convert(buffer) for var, buffer in function.buffer_map.items()}

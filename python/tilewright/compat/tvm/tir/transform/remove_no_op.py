@@ -24,13 +24,13 @@ def _evaluated(*values: Any) -> Any:
 
 
 class NoOps:
-    """Removes them bottom up; the ranges of loops show which stores put back what they read."""
+    """Removal of no-ops, bottom up. The ranges of loops show which stores write back the value that they loaded."""
 
     def __init__(self) -> None:
         self._analyzer = Analyzer()
 
     def statement(self, stmt: Any) -> Any:
-        """The statement without what changes nothing; Evaluate(0) where that is all of it."""
+        """Return the statement without no-ops; Evaluate(0) if nothing remains."""
         if isinstance(stmt, ir.SeqStmt):
             return in_a_row([self.statement(part) for part in stmt.seq])
         if isinstance(stmt, ir.For):
@@ -57,7 +57,7 @@ class NoOps:
                 return ir.Evaluate(0)
             case ir.Evaluate() if not _core.has_effect(stmt.value):
                 return ir.Evaluate(0)
-            case ir.BufferStore() if self._puts_back(stmt):
+            case ir.BufferStore() if self._is_redundant_store(stmt):
                 return _evaluated(*stmt.indices)
         return stmt
 
@@ -70,7 +70,7 @@ class NoOps:
             return ir.IfThenElse(stmt.condition, stmt.then_case, None)
         return stmt
 
-    def _puts_back(self, stmt: Any) -> bool:
+    def _is_redundant_store(self, stmt: Any) -> bool:
         value = self._analyzer.simplify(stmt.value)
         if not isinstance(value, ir.BufferLoad) or not value.buffer.same_as(stmt.buffer):
             return False
@@ -78,5 +78,5 @@ class NoOps:
 
 
 def without_no_ops(function: Any) -> Any:
-    """The function without them."""
+    """Return the function without no-ops."""
     return function.with_body(NoOps().statement(function.body))

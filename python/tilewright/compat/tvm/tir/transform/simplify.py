@@ -1,4 +1,4 @@
-"""tvm.tir.transform.Simplify: expressions in their shortest form, and what conditions decide; loops stay.
+"""tvm.tir.transform.Simplify: simplify expressions, and remove decided conditions; loops stay.
 
 Before                              After
 for i in range(16):                 for i in range(16):
@@ -18,21 +18,21 @@ from tilewright.support.nodes import nodes_of
 
 
 class Simplifier:
-    """Walks down a program; what loops and conditions around say is known inside."""
+    """Simplify a program top down, assuming inside loops and branches what they imply."""
 
     def __init__(self) -> None:
-        # The second one knows no equations: variables keep their names below `if i == 5`.
-        self._analyzer, self._naming = Analyzer(), Analyzer()
+        # The second one assumes no equalities, so that variables keep their names below `if i == 5`.
+        self._analyzer, self._without_equalities = Analyzer(), Analyzer()
         self._inlined: dict[Any, Any] = {}
 
     def expression(self, expr: Any) -> Any:
-        """The expression in its shortest form."""
+        """Return the simplified expression."""
         if self._inlined:
             expr = _core.substitute(expr, self._inlined)
-        return (self._analyzer if expr.dtype == "bool" else self._naming).simplify(expr)
+        return (self._analyzer if expr.dtype == "bool" else self._without_equalities).simplify(expr)
 
     def statement(self, stmt: Any) -> Any:
-        """The statement, with what is inside of it."""
+        """Return the simplified statement."""
         match stmt:
             case ir.For():
                 return self._loop(stmt)
@@ -62,18 +62,18 @@ class Simplifier:
         return with_parts(stmt, self.statement, self.expression)
 
     def _known(self, condition: Any) -> Any:
-        """The condition holds inside a with statement, if it does not read memory, which may change."""
+        """Assume the condition inside a ``with`` statement, if it does not read memory, which may change."""
         scopes = ExitStack()
         for part in conjuncts(condition):
             if not reads(part):
                 scopes.enter_context(self._analyzer.constraint_scope(part))
                 if not isinstance(part, ir.EQ):
-                    scopes.enter_context(self._naming.constraint_scope(part))
+                    scopes.enter_context(self._without_equalities.constraint_scope(part))
         return scopes
 
     def _bind(self, var: Any, value: Any) -> None:
         self._analyzer.bind(var, value)
-        self._naming.bind(var, value)
+        self._without_equalities.bind(var, value)
 
     def _loop(self, loop: Any) -> Any:
         first, extent = self.expression(loop.min), self.expression(loop.extent)
@@ -101,7 +101,7 @@ class Simplifier:
         value = self.expression(stmt.value)
         if value.dtype.startswith(("int", "uint", "bool")) and not reads(value):
             self._inlined[stmt.var] = value
-            if not _declares_with(stmt.body, stmt.var):
+            if not _is_used_by_buffers(stmt.body, stmt.var):
                 return self.statement(stmt.body)
         return ir.LetStmt(stmt.var, value, self.statement(stmt.body))
 
@@ -127,17 +127,17 @@ class Simplifier:
 
 
 def reads(expr: Any) -> bool:
-    """Whether an expression reads memory, or calls what may."""
+    """Return whether an expression reads memory, or calls a function that may."""
     return bool(nodes_of(expr, ir.BufferLoad)) or any(_core.has_effect(call) for call in nodes_of(expr, ir.Call))
 
 
-def _declares_with(body: Any, var: Any) -> bool:
-    """Whether a buffer of the statement has the variable in its shape, its strides or its start."""
+def _is_used_by_buffers(body: Any, var: Any) -> bool:
+    """Return whether the shape, the strides or the offset of a buffer in the statement uses the variable."""
     buffers = nodes_of(body, ir.Buffer)
     parts = (part for buffer in buffers for part in (*buffer.shape, *buffer.strides, buffer.elem_offset))
     return any(part is not None and var in _core.undefined_vars(ir.Evaluate(part)) for part in parts)
 
 
 def simplified(function: Any) -> Any:
-    """The function with its body simplified."""
+    """Return the function with its body simplified."""
     return function.with_body(Simplifier().statement(function.body))

@@ -13,18 +13,19 @@ Change = Callable[[Any], Any]
 
 
 def is_no_op(stmt: Any) -> bool:
-    """Whether a statement is absent, or evaluates a number."""
+    """Return whether a statement is absent, or evaluates a number."""
     return stmt is None or (isinstance(stmt, ir.Evaluate) and isinstance(stmt.value, ir.IntImm))
 
 
 def in_a_row(statements: list[Any]) -> Any:
-    """The statements one after the other, without those that do nothing."""
+    """Return the statements in sequence, without no-ops."""
     kept = [stmt for stmt in statements if not is_no_op(stmt)]
     return (kept[0] if len(kept) == 1 else _core.seq(kept)) if kept else ir.Evaluate(0)
 
 
 def with_parts(node: Any, statement: Change, expression: Change | None = None) -> Any:
-    """The statement with its direct statements, and its expressions where asked for, changed; itself where none is."""
+    """Return the node with its direct statements changed, and its expressions if `expression` is not None; the node
+    itself if nothing changed."""
     if isinstance(node, ir.SeqStmt):
         made = [statement(part) for part in node.seq]
         same = all(a is b for a, b in zip(made, node.seq, strict=True))
@@ -57,7 +58,7 @@ def require_module(mod: Any) -> None:
 
 
 def with_functions(mod: Any, change: Change) -> Any:
-    """The module with each function of tensor programs changed; None leaves it out."""
+    """Return the module with each tensor-program function changed; None removes it."""
     made = {
         str(key): change(function) if isinstance(function, ir.PrimFunc) else function
         for key, function in mod.functions.items()
@@ -66,10 +67,10 @@ def with_functions(mod: Any, change: Change) -> Any:
 
 
 def function_pass(name: str, change: Change) -> Pass:
-    """The pass that changes each function of tensor programs in a module; None leaves it out."""
+    """Return the pass that changes each tensor-program function of a module; None removes it."""
     return Pass(lambda mod, context: with_functions(mod, change), PassInfo(0, f"tir.{name}"))
 
 
 def body_pass(name: str, change: Change) -> Pass:
-    """The pass that changes the body of each function."""
+    """Return the pass that changes the body of each function."""
     return function_pass(name, lambda function: function.with_body(change(function.body)))

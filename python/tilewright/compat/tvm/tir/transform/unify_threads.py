@@ -19,7 +19,7 @@ _KEYS = ("thread_extent", "virtual_thread")
 
 
 class Threads:
-    """Collects the axes of one launch; each gets the variable of the first loop that is bound to it."""
+    """Axes of one launch; each has the variable of the first loop that is bound to it."""
 
     def __init__(self) -> None:
         self._axes: dict[str, tuple[Any, Any]] = {}
@@ -27,7 +27,7 @@ class Threads:
         self._launched = False
 
     def statement(self, stmt: Any) -> Any:
-        """The statement with one loop for each axis of each launch."""
+        """Return the statement with one loop for each axis of each launch."""
         bound = _bound(stmt)
         if bound is None:
             return with_parts(stmt, self.statement, self._expression)
@@ -63,7 +63,8 @@ class Threads:
 
 
 def _bound(stmt: Any) -> tuple[str, Any, Any] | None:
-    """(axis, variable, domain) of a loop over an axis of threads, or of the attribute that says the same."""
+    """Return (axis, variable, domain) of a loop bound to a thread axis, or of the equivalent attribute; None for
+    others."""
     if isinstance(stmt, ir.For) and stmt.kind == ir.ForKind.THREAD_BINDING and stmt.thread_binding is not None:
         return stmt.thread_binding.thread_tag, stmt.loop_var, ir.Range(stmt.min, stmt.extent)
     if isinstance(stmt, ir.AttrStmt) and stmt.attr_key in _KEYS and isinstance(stmt.node, ir.IterVar):

@@ -14,12 +14,12 @@ __all__ = ["inspect_class_capture", "inspect_function_capture"]
 
 
 def inspect_function_capture(func: FunctionType) -> dict[str, Any]:
-    """The names around a function."""
+    """Return the names that are visible to a function."""
     return {**func.__globals__, **inspect.getclosurevars(func).nonlocals}
 
 
 def inspect_class_capture(cls: type) -> dict[str, Any]:
-    """The names around the functions of a class."""
+    """Return the names that are visible to the functions of a class."""
     captured: dict[str, Any] = {}
     for member in vars(cls).values():
         if isinstance(member, FunctionType):

@@ -36,5 +36,5 @@ class Source:
         self.full_source = "".join(linecache.getlines(self.source_name))
 
     def as_ast(self) -> Any:
-        """The syntax tree of the text."""
+        """Return the syntax tree of the text."""
         return ast.parse(self.source)

@@ -11,14 +11,14 @@ __all__ = ["ExprEvaluator", "eval_assign", "eval_expr"]
 
 
 def eval_expr(parser: None, node: ast.expr | ast.Expression, dict_globals: dict[str, Any] | None) -> Any:
-    """The value of an expression where the names mean these values."""
+    """Return the value of an expression, with these values for its names."""
     if parser is not None:
         raise TypeError("Tilewright takes no parser here yet")
     return evaluate(node.body if isinstance(node, ast.Expression) else node, dict_globals)
 
 
 def eval_assign(parser: None, target: ast.expr, source: Any) -> dict[str, Any]:
-    """The values that names get by an assignment of a value to a target such as ``a, (b, *c)``."""
+    """Return the values that an assignment to a target such as ``a, (b, *c)`` gives the names."""
     if parser is not None:
         raise TypeError("Tilewright takes no parser here yet")
     value = ast.Name("__value__", ast.Load())
@@ -30,9 +30,9 @@ def eval_assign(parser: None, target: ast.expr, source: Any) -> dict[str, Any]:
 
 
 class ExprEvaluator:
-    """Evaluates expressions."""
+    """Evaluator of expressions."""
 
     @staticmethod
     def eval(parser: None, value_table: dict[str, Any], node: ast.expr | ast.Expression) -> Any:
-        """The value of an expression where the names mean these values."""
+        """Return the value of an expression, with these values for its names."""
         return eval_expr(parser, node, value_table)
