@@ -66,7 +66,7 @@ class Detector {
     } else if (access.form == Access::Form::kPointer) {
       if (!access.site.is<DeclBuffer>()) note_opaque(access.pointer);
     } else if (!is_own(access)) {
-      // The address of an element says nothing of writing.
+      // Taking the address of an element does not imply that it is written.
       const bool writes = access.writes && (access.form != Access::Form::kAddress || access.is_atomic);
       if (writes) touch(writes_, access);
       if (access.reads || !writes) touch(reads_, access);

@@ -6,7 +6,7 @@
 #include "analysis/accesses.h"
 #include "analysis/block_access_region.h"
 #include "analysis/cover.h"
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 #include "analysis/memory_names.h"
 #include "analysis/plain_store.h"
 #include "analysis/scope.h"
@@ -172,7 +172,7 @@ class Examine {
                   [](const NodeRef& arg) { return arg.sort() == Sort::kExpr && arg.get()->dtype.is_handle(); });
   }
 
-  /// No statement whose effect is more than the stores one sees, or the pointers say.
+  /// Checks that no statement has effects other than its stores and its pointer accesses.
   bool check_statements() {
     const char* found = nullptr;
     auto look = [&](const Stmt& stmt) {

@@ -16,7 +16,7 @@ bool reads_memory(const Expr& value);
 /// Whether `body` may change the value. A view that a block in `body` declares counts as the buffer that it views.
 /// `names`: the names of memory in the function that contains both.
 bool may_change(const MemoryNames& names, const Stmt& body, const Expr& value);
-/// The same for a statement of the tree, where blocks around it make views, too.
+/// may_change() for a statement of the tree. Views that enclosing blocks declare count, too.
 bool may_change(const Tree& tree, const Stmt& body, const Expr& value);
 
 }  // namespace tilewright::analysis

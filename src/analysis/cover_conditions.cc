@@ -99,7 +99,7 @@ Expr without_idle_inputs(const Expr& predicate, const arith::IterDomains& inputs
   return arith::uses_inputs(simple, inputs) ? predicate : simple;
 }
 
-/// No iteration of one input leaves another one without any, as that over i of `for j in range(max(1 - i, 0))` does.
+/// Whether every loop runs in each iteration of the others. That over j in `for j in range(max(1 - i, 0))` does not.
 bool all_run(const arith::IterDomains& inputs, arith::Analyzer& analyzer) {
   arith::Domains domains;
   for (const auto& [v, range] : inputs) {
@@ -117,8 +117,9 @@ bool proves_all(const Expr& predicate, arith::Analyzer& analyzer) {
   return analyzer.can_prove_asked(predicate);
 }
 
-/// The region moves with all inputs that the condition speaks of, so that it is empty where no iteration holds; or the
-/// first iteration does. An element that stays where it is says nothing of `outer + i < 1`.
+/// Whether a nonempty region implies that some iteration satisfies the condition: the region depends on all inputs of
+/// the condition, or the first iteration satisfies it. A region that does not move implies nothing about `outer + i <
+/// 1`.
 bool shows_condition(const Expr& condition, const arith::Region& region, const arith::IterDomains& inputs,
                      arith::Analyzer& analyzer) {
   VarMap first;

@@ -31,7 +31,7 @@ class Mirror {
 
   /// Substitutes the first iteration for writer loops that occur in no index. Returns false if such a loop may be
   /// empty.
-  bool settle_others() {
+  bool fix_unused_loops() {
     for (const auto& [loop_var, range] : writing_) {
       if (loops_.contains(loop_var)) continue;
       if (auto extent = const_int(range->extent); !extent || *extent < 1) return false;
@@ -57,16 +57,16 @@ class Mirror {
 
 }  // namespace
 
-bool mirrors(const Touching& write, const Touching& read) {
+bool mirrors(const ConditionalAccess& write, const ConditionalAccess& read) {
   if (write.region.size() != read.region.size()) return false;
   Mirror mirror(write.loops, read.loops);
   for (size_t d : indices_of(write.region)) {
     if (!mirror.matches(write.region[d]->min, read.region[d]->min)) return false;
     if (!mirror.matches(write.region[d]->extent, read.region[d]->extent)) return false;
   }
-  if (!mirror.settle_others()) return false;
-  const std::vector<Expr> runs = conjuncts(write.condition), known = conjuncts(read.condition);
-  return all_of(runs, [&](const Expr& term) {
+  if (!mirror.fix_unused_loops()) return false;
+  const std::vector<Expr> write_conditions = conjuncts(write.condition), known = conjuncts(read.condition);
+  return all_of(write_conditions, [&](const Expr& term) {
     const Expr now = mirror(term);
     return effect_of(now) == Effect::kPure && any_of(known, [&](const Expr& other) { return same_expr(now, other); });
   });

@@ -12,8 +12,8 @@
 
 namespace tilewright::analysis {
 
-/// A region that the iterations of `loops` touch where `condition` holds.
-struct Touching {
+/// A region that the iterations of `loops` access where `condition` holds.
+struct ConditionalAccess {
   arith::Region region;
   arith::IterDomains loops;
   Expr condition;
@@ -22,8 +22,8 @@ struct Touching {
 /// Whether the loops of `write` can be replaced by loops of `read` with the same ranges so that both regions are
 /// structurally equal and the condition of `read` implies that of `write`. `loops` are the loops around one access that
 /// are not around the other.
-bool mirrors(const Touching& write, const Touching& read);
-/// The same check for accesses of two blocks, with their bindings and predicates. False if the writer has reduction
+bool mirrors(const ConditionalAccess& write, const ConditionalAccess& read);
+/// mirrors() for accesses of two blocks, with their bindings and predicates. False if the writer has reduction
 /// axes.
 bool mirrors(const BlockRealize& writer, const Ref<BufferRegion>& write, const arith::IterDomains& writing,
              const BlockRealize& reader, const Ref<BufferRegion>& read, const arith::IterDomains& reading);

@@ -73,8 +73,8 @@ class Below {
   std::optional<Dependent> check_statements() const {
     if (const NodeBase* bare = unsettled_statement_in(tree_, loop_)) {
       return Dependent{Conflict::kBareStatement,
-                       {"below loop '" + tree_.for_at(loop_).loop_var->name_hint +
-                            "' stands a statement outside of any block, about which nothing is known",
+                       {"a statement below loop '" + tree_.for_at(loop_).loop_var->name_hint +
+                            "' is not in a block, so its accesses are unknown",
                         {tree_.stmt(loop_), NodeRef(bare)}}};
     }
     for (int at : blocks_) {

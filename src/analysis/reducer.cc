@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/op.h"

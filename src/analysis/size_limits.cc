@@ -18,7 +18,7 @@
 namespace tilewright::analysis {
 namespace {
 
-const DataType kWide = DataType::int_(64);
+const DataType kInt64 = DataType::int_(64);
 
 class Limits {
  public:
@@ -38,15 +38,15 @@ class Limits {
     if (sizes_.empty()) return;
     visit(
         func.body,
-        [&](const Ref<For>& loop) { add(loop->extent, "the loop '" + loop->loop_var->name_hint + "'", loop); },
+        [&](const Ref<For>& loop) { add_extent(loop->extent, "the loop '" + loop->loop_var->name_hint + "'", loop); },
         [&](const Ref<Block>& block) {
           for (const Ref<Buffer>& buffer : block->alloc_buffers) {
-            for (const Expr& extent : buffer->shape) add(extent, "buffer '" + buffer->name + "'", block);
+            for (const Expr& extent : buffer->shape) add_extent(extent, "buffer '" + buffer->name + "'", block);
           }
         },
         [&](const Ref<Allocate>& allocate) {
           for (const Expr& extent : allocate->extents) {
-            add(extent, "buffer '" + allocate->buffer_var->name_hint + "'", allocate);
+            add_extent(extent, "buffer '" + allocate->buffer_var->name_hint + "'", allocate);
           }
         });
   }
@@ -69,89 +69,92 @@ class Limits {
     }
   }
 
-  void add(const Expr& extent, const std::string& of, const NodeRef& node) {
+  void add_extent(const Expr& extent, const std::string& owner, const NodeRef& node) {
     if (extent.is<IntImm>() || extent.is<Var>()) return;
-    needed_ = Expr();
-    if (!exact(extent) || !needed_.defined()) return;
+    required_ = Expr();
+    if (!int64_value_of(extent) || !required_.defined()) return;
     for (const SizeLimit& limit : limits_) {
-      if (same_expr(limit.holds, needed_)) return;
+      if (same_expr(limit.holds, required_)) return;
     }
     limits_.push_back(
-        {needed_,
-         "the extent " + brief(extent) + " of " + of + " goes beyond " + extent.dtype().str() +
+        {required_,
+         "the extent " + brief(extent) + " of " + owner + " goes beyond " + extent.dtype().str() +
              " for arguments of these sizes",
          extent.dtype().bits < 64 ? "use smaller arrays, or declare the sizes as T.int64" : "use smaller sizes", node});
   }
 
-  /// The value in int64, of sums, products and quotients of sizes; `needed_` receives what keeps each of its parts in
-  /// its type, so that no part of the value itself can overflow where that holds.
-  std::optional<Expr> exact(const Expr& e) {
+  /// Returns the value of an extent in int64, or nothing if it is not arithmetic over sizes. Side effect: adds to
+  /// `required_` the conditions under which no subexpression overflows its own type.
+  std::optional<Expr> int64_value_of(const Expr& e) {
     if (!e.dtype().is_int() || !e.dtype().is_scalar()) return std::nullopt;
-    if (auto number = const_int(e)) return constant(kWide, *number);
+    if (auto number = const_int(e)) return constant(kInt64, *number);
     if (e.is<Var>()) {
       if (!sizes_.contains(e)) return std::nullopt;
-      return cast(kWide, e);
+      return cast(kInt64, e);
     }
     if (const Cast* converted = e.as<Cast>()) {
-      auto value = exact(converted->value);
-      return value ? kept(*value, e.dtype()) : std::nullopt;
+      auto value = int64_value_of(converted->value);
+      return value ? require_fits(*value, e.dtype()) : std::nullopt;
     }
-    const bool is_sum = e.is<Add>() || e.is<Sub>() || e.is<Mul>() || e.is<Min>() || e.is<Max>();
-    if (!is_sum && !e.is<FloorDiv>() && !e.is<FloorMod>()) return std::nullopt;
+    const bool is_arithmetic = e.is<Add>() || e.is<Sub>() || e.is<Mul>() || e.is<Min>() || e.is<Max>();
+    if (!is_arithmetic && !e.is<FloorDiv>() && !e.is<FloorMod>()) return std::nullopt;
     BinaryOperands operands = binary_operands(e);
-    if (!is_sum && const_int(*operands.b).value_or(0) < 1) return std::nullopt;
-    auto a = exact(*operands.a), b = exact(*operands.b);
+    if (!is_arithmetic && const_int(*operands.b).value_or(0) < 1) return std::nullopt;
+    auto a = int64_value_of(*operands.a), b = int64_value_of(*operands.b);
     if (!a || !b) return std::nullopt;
-    if (e.is<Mul>() && e.dtype().bits >= 64) keep_product(*a, *b);
-    if ((e.is<Add>() || e.is<Sub>()) && e.dtype().bits >= 64 && uses_scalar(e)) keep_sum(e.is<Add>(), *a, *b);
-    return kept(binary(e.kind(), *a, *b), e.dtype());
+    if (e.is<Mul>() && e.dtype().bits >= 64) require_product_fits(*a, *b);
+    if ((e.is<Add>() || e.is<Sub>()) && e.dtype().bits >= 64 && uses_scalar(e)) require_sum_fits(e.is<Add>(), *a, *b);
+    return require_fits(binary(e.kind(), *a, *b), e.dtype());
   }
 
-  /// Sums of the sizes of arrays that overflow would need arrays that no memory can hold; a number may be of any size.
+  /// Whether the expression uses a scalar parameter. Only these can overflow 64-bit sums: an array whose extents do
+  /// would not fit in memory.
   bool uses_scalar(const Expr& e) const {
     return any_of(scalars_, [&](const Ref<Var>& scalar) { return uses_var(e, scalar); });
   }
 
-  /// Adds the limits of a product. No type is wider than int64, so the factors are compared before they are multiplied.
-  void keep_product(const Expr& a, const Expr& b) {
+  /// Requires that a product fits int64. No type is wider, so the factors are compared before they are multiplied.
+  void require_product_fits(const Expr& a, const Expr& b) {
     const arith::ConstIntBound x = analyzer_.const_int_bound(a), y = analyzer_.const_int_bound(b);
     const auto [least, most] = std::minmax({product(x.min_value, y.min_value), product(x.min_value, y.max_value),
                                             product(x.max_value, y.min_value), product(x.max_value, y.max_value)});
-    if (most <= int_max(kWide) && least >= -int_max(kWide)) return;
-    const Expr largest = constant(kWide, int_max(kWide)), none = zero(kWide);
-    if (x.min_value >= 0 && y.min_value >= 0) return need(le(a, floordiv(largest, max(b, one(kWide)))));
-    for (const Expr& factor : {a, b}) need(gt(factor, none - largest));  // the smallest has no absolute value
-    need(le(max(a, none - a), floordiv(largest, max(max(b, none - b), one(kWide)))));
+    if (most <= int_max(kInt64) && least >= -int_max(kInt64)) return;
+    const Expr largest = constant(kInt64, int_max(kInt64)), zero64 = zero(kInt64);
+    if (x.min_value >= 0 && y.min_value >= 0) return require(le(a, floordiv(largest, max(b, one(kInt64)))));
+    for (const Expr& factor : {a, b}) require(gt(factor, zero64 - largest));  // -2^63 has no absolute value in int64
+    require(le(max(a, zero64 - a), floordiv(largest, max(max(b, zero64 - b), one(kInt64)))));
   }
   static __int128 product(__int128 a, __int128 b) { return a * b; }
 
-  /// Adds the limits of a sum or a difference. Halves cannot overflow; simplify() takes for granted that sums do not.
-  void keep_sum(bool adds, const Expr& a, const Expr& b) {
+  /// Requires that a sum or a difference fits int64. It compares halves, which cannot overflow; simplify() assumes that
+  /// sums do not.
+  void require_sum_fits(bool adds, const Expr& a, const Expr& b) {
     const arith::ConstIntBound x = analyzer_.const_int_bound(a), y = analyzer_.const_int_bound(b);
     const __int128 most = x.max_value + (adds ? __int128(y.max_value) : -__int128(y.min_value));
     const __int128 least = x.min_value + (adds ? __int128(y.min_value) : -__int128(y.max_value));
-    const Expr two = constant(kWide, 2);
+    const Expr two = constant(kInt64, 2);
     auto combined = [&](const Expr& left, const Expr& right) { return adds ? left + right : left - right; };
     const Expr half =
         combined(floordiv(a, two), floordiv(b, two)) + floordiv(combined(floormod(a, two), floormod(b, two)), two);
-    if (most > int_max(kWide)) need(le(half, constant(kWide, int_max(kWide) / 2)));
-    if (least < -int_max(kWide)) need(ge(half, constant(kWide, int_min(kWide) / 2)));
+    if (most > int_max(kInt64)) require(le(half, constant(kInt64, int_max(kInt64) / 2)));
+    if (least < -int_max(kInt64)) require(ge(half, constant(kInt64, int_min(kInt64) / 2)));
   }
 
-  void need(Expr holds) { needed_ = needed_.defined() ? logical_and(needed_, holds) : holds; }
+  void require(Expr holds) { required_ = required_.defined() ? logical_and(required_, holds) : holds; }
 
-  std::optional<Expr> kept(Expr value, DataType type) {
+  /// Requires that the value fits `type`, unless its interval proves it. Returns the value.
+  std::optional<Expr> require_fits(Expr value, DataType type) {
     if (type.bits >= 64) return value;
     const arith::ConstIntBound bound = analyzer_.const_int_bound(value);
-    if (bound.max_value > int_max(type)) need(le(value, constant(kWide, int_max(type))));
-    if (bound.min_value < int_min(type)) need(ge(value, constant(kWide, int_min(type))));
+    if (bound.max_value > int_max(type)) require(le(value, constant(kInt64, int_max(type))));
+    if (bound.min_value < int_min(type)) require(ge(value, constant(kInt64, int_min(type))));
     return value;
   }
 
   arith::Analyzer analyzer_;
   std::unordered_set<NodeRef> sizes_;
-  std::vector<Ref<Var>> scalars_;  ///< the sizes that are parameters
-  Expr needed_;
+  std::vector<Ref<Var>> scalars_;  ///< scalar integer parameters (also in sizes_)
+  Expr required_;
   std::vector<SizeLimit> limits_;
 };
 

@@ -9,7 +9,7 @@
 //   verify/axis-bounds            an axis bound to a value outside of its domain, by some iteration that provably runs
 //   verify/init                   a block whose init sets the same elements for all values of a spatial axis
 //
-// What can be proved neither way is accepted. A program that ir/verify.h accepts is asked for.
+// Programs for which neither can be proved are accepted. The program must be one that ir/verify.h accepts.
 #pragma once
 
 #include "ir/node.h"

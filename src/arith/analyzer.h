@@ -1,4 +1,4 @@
-// Reasoning about integers: what interval, what residue class, what simpler form, is it always true?
+// Integer analysis: intervals, residue classes, simplification and proofs.
 //
 //   Analyzer analyzer;
 //   analyzer.bind(i, range_of(i32(16)));
@@ -67,7 +67,7 @@ class Analyzer {
 
   /// Whether the condition always holds; of a vector: in every lane.
   bool can_prove(const Expr& condition);
-  /// can_prove() of a condition that the program asks: data wrap in it, which they must not where they are indices.
+  /// can_prove() for a condition as the program states it: int32/int64 values loaded from buffers may wrap in it.
   bool can_prove_asked(const Expr& condition);
   bool can_prove_equal(const Expr& a, const Expr& b);
   bool can_prove_less(const Expr& a, const Expr& b);

@@ -55,7 +55,7 @@ ConstIntBound Engine::bound(const Linear& linear) {
   key.constant = 0;
   key.divide_exactly(content);
   Fingerprint plus = key.terms_fingerprint(), minus = Fingerprint{} - plus;
-  ConstIntBound range = known(minus < plus ? minus : plus);
+  ConstIntBound range = known_bound(minus < plus ? minus : plus);
   if (minus < plus) range = -range;
   range = range * ConstIntBound::single(content) + ConstIntBound::single(linear.constant);
   return intersect(result, range);
@@ -71,7 +71,7 @@ ConstIntBound Engine::bound(const Expr& e) {
   ConstIntBound result = compute_bound(e);
   if (!bounds_.empty() && is_index(e.dtype()) && !data) {
     Fingerprint plus = fp(e), minus = Fingerprint{} - plus;
-    ConstIntBound range = known(minus < plus ? minus : plus);
+    ConstIntBound range = known_bound(minus < plus ? minus : plus);
     result = intersect(result, minus < plus ? -range : range);
   }
   (data ? value_bounds_of_ : bounds_of_).insert(e, result);
@@ -104,7 +104,7 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
   // A result beyond the range of its type has wrapped. Types without wrap-around never leave their range.
   auto result_of = [&](ConstIntBound range) {
     bool may_wrap = !type.is_int() || type.bits < 32 || wraps(e);
-    // An open end says nothing of how far the sum or product may have gone.
+    // An open end does not limit the sum or product.
     bool grows = e.is<Add>() || e.is<Sub>() || e.is<Mul>() || e.is<Ramp>();
     if (may_wrap && grows && !range.is_finite()) return whole;
     if (range.within(whole)) return range;

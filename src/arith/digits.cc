@@ -192,7 +192,7 @@ bool read_digits(const Expr& e, Reader& reader, DigitSum& sum) {
   return e.depth() <= kDeepestDigits && reader.read(e, 1, sum) && fits_type(sum, e);
 }
 
-/// Where digits of one variable do not overlap, they run independently of one another.
+/// Whether the digits are independent: no two digits of one variable overlap.
 bool are_independent(const std::vector<DigitSum>& sums) {
   const AllDigits all = by_variable(sums);
   for (size_t i = 1; i < all.size(); ++i) {

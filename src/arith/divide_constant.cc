@@ -112,7 +112,7 @@ Engine::Ends Engine::known_ends(const Expr& e) {
     ConstIntBound range = bound(e);
     const VarInfo* known = info(e);
     if (known && known->facts.empty()) return {true, true};
-    // An end that follows from n below the largest number says nothing.
+    // Ignore a bound that only follows from n being less than the largest number of its type.
     return {range.min_value > int_min(e.dtype()) / 2, range.max_value < int_max(e.dtype()) / 2};
   }
   bool all = true;

@@ -7,7 +7,7 @@
 
 namespace tilewright::arith {
 
-// ---- the public face
+// ---- public interface
 
 Analyzer::Analyzer() : engine_(std::make_unique<Engine>()) {}
 Analyzer::~Analyzer() = default;
@@ -24,9 +24,9 @@ Analyzer::Scope::~Scope() {
 }
 
 namespace {
-/// Runs the query on a stack that is deep enough.
+/// Trims the caches, then runs the query on a stack deep enough for an expression of this depth.
 template <class F>
-auto on_stack(Engine& engine, uint32_t depth, F&& query) {
+auto run_query(Engine& engine, uint32_t depth, F&& query) {
   engine.trim();
   decltype(query()) result{};
   with_stack_for(depth, [&] { result = query(); });
@@ -35,19 +35,19 @@ auto on_stack(Engine& engine, uint32_t depth, F&& query) {
 }  // namespace
 
 ConstIntBound Analyzer::const_int_bound(const Expr& e) {
-  return on_stack(*engine_, e.depth(), [&] { return engine_->bound(engine_->simplify(e)); });
+  return run_query(*engine_, e.depth(), [&] { return engine_->bound(engine_->simplify(e)); });
 }
 ModularSet Analyzer::modular_set(const Expr& e) {
-  return on_stack(*engine_, e.depth(), [&] { return engine_->residues(engine_->simplify(e)); });
+  return run_query(*engine_, e.depth(), [&] { return engine_->residues(engine_->simplify(e)); });
 }
 Expr Analyzer::simplify(const Expr& e) {
-  return on_stack(*engine_, e.depth(), [&] { return engine_->simplify(e); });
+  return run_query(*engine_, e.depth(), [&] { return engine_->simplify(e); });
 }
 Expr Analyzer::simplify_value(const Expr& e) {
-  return on_stack(*engine_, e.depth(), [&] { return engine_->simplify_value(e); });
+  return run_query(*engine_, e.depth(), [&] { return engine_->simplify_value(e); });
 }
 bool Analyzer::can_prove(const Expr& condition) {
-  return on_stack(*engine_, condition.depth(), [&] { return engine_->prove(condition); });
+  return run_query(*engine_, condition.depth(), [&] { return engine_->prove(condition); });
 }
 bool Analyzer::can_prove_asked(const Expr& condition) {
   if (effect_of(condition) == Effect::kPure) return can_prove(condition);
@@ -55,13 +55,13 @@ bool Analyzer::can_prove_asked(const Expr& condition) {
   return is_const_int(simplify(condition), 1);
 }
 bool Analyzer::can_prove_equal(const Expr& a, const Expr& b) {
-  return on_stack(*engine_, std::max(a.depth(), b.depth()), [&] { return engine_->prove_equal(a, b); });
+  return run_query(*engine_, std::max(a.depth(), b.depth()), [&] { return engine_->prove_equal(a, b); });
 }
 bool Analyzer::can_prove_less(const Expr& a, const Expr& b) {
-  return on_stack(*engine_, std::max(a.depth(), b.depth()), [&] { return engine_->prove_less(a, b, false); });
+  return run_query(*engine_, std::max(a.depth(), b.depth()), [&] { return engine_->prove_less(a, b, false); });
 }
 bool Analyzer::can_prove_less_equal(const Expr& a, const Expr& b) {
-  return on_stack(*engine_, std::max(a.depth(), b.depth()), [&] { return engine_->prove_less(a, b, true); });
+  return run_query(*engine_, std::max(a.depth(), b.depth()), [&] { return engine_->prove_less(a, b, true); });
 }
 bool Analyzer::can_prove_greater_equal(const Expr& e, int64_t lower) {
   return can_prove_less_equal(constant(e.dtype(), lower), e);
@@ -69,7 +69,7 @@ bool Analyzer::can_prove_greater_equal(const Expr& e, int64_t lower) {
 
 // ---- context
 
-void Engine::forget() {
+void Engine::clear_caches() {
   simplified_.clear();
   values_.clear();
   linears_.clear();
@@ -79,10 +79,9 @@ void Engine::forget() {
 }
 
 void Engine::trim() {
-  constexpr size_t kMaxRemembered = 4096;
-  if (simplified_.size() > kMaxRemembered || linears_.size() > kMaxRemembered ||
-      fingerprints_.size() > kMaxRemembered) {
-    forget();
+  constexpr size_t kMaxMemoized = 4096;
+  if (simplified_.size() > kMaxMemoized || linears_.size() > kMaxMemoized || fingerprints_.size() > kMaxMemoized) {
+    clear_caches();
     fingerprints_.clear();
     value_fingerprints_.clear();
     reads_data_.clear();
@@ -94,7 +93,7 @@ const Engine::VarInfo* Engine::info(const NodeBase* var) const {
   return found && found->known ? found : nullptr;
 }
 
-void Engine::put(const Ref<Var>& var, VarInfo info) {
+void Engine::set_info(const Ref<Var>& var, VarInfo info) {
   info.known = true;
   const bool is_wide = is_index(var.dtype()) && var.dtype().bits > 32 && !info.value.defined();
   fingerprints_.set_fits_int32(var, is_wide && info.bound.within(ConstIntBound::of_type(DataType::int_(32))));
@@ -109,20 +108,20 @@ void Engine::bind(const Ref<Var>& var, const Expr& value) {
   // The value gets the type of the variable, such as for the 0 of an int32 range and an int64 variable.
   const bool is_other = var.dtype() != value.dtype() && var.dtype().is_integral() && value.dtype().is_integral();
   Expr simple = simplify(is_other ? cast(var.dtype(), value) : value);
-  forget();
+  clear_caches();
   VarInfo info;
   // A value that mentions the variable itself would be replaced for ever.
   if (simple == var) return;
   info.value = simple;
-  put(var, std::move(info));
+  set_info(var, std::move(info));
   has_values_ = true;
 }
 
-void Engine::bind(const Ref<Var>& var, const Expr& from, const Expr& count_of) {
+void Engine::bind(const Ref<Var>& var, const Expr& min_expr, const Expr& extent_expr) {
   if (VarInfo* old = vars_.find(var)) *old = {};  // a range may not depend on what the variable was before
   fingerprints_.set_fits_int32(var, false);
-  forget();
-  Expr min = simplify(from), extent = simplify(count_of);
+  clear_caches();
+  Expr min = simplify(min_expr), extent = simplify(extent_expr);
   if (is_const_int(extent, 1)) return bind(var, min);
   VarInfo info;
   info.bound = ConstIntBound::of_type(var.dtype());
@@ -130,8 +129,8 @@ void Engine::bind(const Ref<Var>& var, const Expr& from, const Expr& count_of) {
     ConstIntBound low = bound(min), high = bound(min) + bound(extent) - ConstIntBound::single(1);
     ConstIntBound inside{low.min_value, high.max_value};
     if (!inside.is_empty()) info.bound = intersect(info.bound, inside);
-    forget();
-    put(var, std::move(info));
+    clear_caches();
+    set_info(var, std::move(info));
     return;
   }
   const IntImm *first = min.as<IntImm>(), *count = extent.as<IntImm>();
@@ -140,7 +139,7 @@ void Engine::bind(const Ref<Var>& var, const Expr& from, const Expr& count_of) {
     if (inside.is_empty()) return;  // code that never runs: nothing to rely on
     info.bound = intersect(info.bound, inside);
     has_values_ |= info.bound.is_single();
-    put(var, std::move(info));
+    set_info(var, std::move(info));
     return;
   }
   Linear low = flat(min);
@@ -162,14 +161,14 @@ void Engine::bind(const Ref<Var>& var, const Expr& from, const Expr& count_of) {
     fact.add(var, self, -1);
     if (!fact.bad) info.facts.push_back(std::move(fact));
   }
-  forget();
+  clear_caches();
   has_values_ |= info.bound.is_single();
-  put(var, std::move(info));
+  set_info(var, std::move(info));
 }
 
 void Engine::assume(const Expr& condition) {
   with_stack_for(condition.depth(), [&] { learn(simplify(condition), true); });
-  forget();
+  clear_caches();
 }
 
 void assume(Analyzer& analyzer, const BufferDomain& domain) { analyzer.engine().assume(domain); }
@@ -194,7 +193,7 @@ void Engine::assume(const BufferDomain& domain) {
   const bool is_ordered = domain.order != ValueOrder::kNone && domain.order != ValueOrder::kDistinct;
   elements.ascends = is_ordered && !domain.has_segments();
   elements.strictly = elements.ascends && is_increasing;
-  forget();
+  clear_caches();
   elements_.insert(domain.buffer->data, std::move(elements));
 }
 
@@ -217,7 +216,7 @@ void Engine::leave(size_t mark) {
   truths_.resize(saved.truths);
   residues_.resize(saved.residues);
   marks_.resize(mark);
-  forget();
+  clear_caches();
 }
 
 /// `condition` is simplified.
@@ -297,7 +296,7 @@ void Engine::learn_ge0(Linear linear) {
     if (sign < 0) now = -now;
     if (intersect(now, range).is_empty()) return;
   }
-  if (intersect(known(key), range).is_empty()) return;
+  if (intersect(known_bound(key), range).is_empty()) return;
   bounds_.push_back({key, range});
   if (linear.terms.size() > 1) {
     // Each term is at least minus what the others can reach.
@@ -352,7 +351,7 @@ void Engine::learn_residue(const Expr& a, const Expr& b) {
   residues_.push_back({value.terms_fingerprint(), ModularSet::make(*divisor, base)});
 }
 
-ConstIntBound Engine::known(Fingerprint terms) const {
+ConstIntBound Engine::known_bound(Fingerprint terms) const {
   ConstIntBound result;
   for (const KnownBound& known : bounds_) {
     if (known.terms == terms) result = intersect(result, known.bound);

@@ -1,18 +1,19 @@
-// Inside the Analyzer: its context, its memory, and the steps of simplification (not for other layers).
+// Implementation of the Analyzer: its context, its caches, and the steps of simplification (not for other layers).
 //
-// engine.cc            variables, facts, scopes, what is remembered
+// engine.cc            variables, facts, scopes, memoized results
 // bounds_of.cc         intervals and residue classes of expressions
-// quotient_bound.cc    intervals of quotients by what is no constant
-// simplify.cc          dispatch over kinds; everything that is not one of the following
+// quotient_bound.cc    intervals of quotients by divisors that are not constant
+// simplify.cc          dispatch over kinds; kinds without a file of their own
 // simplify_index.cc    sums and products of index expressions
 // divide_constant.cc   their division by a positive constant
 // divide_symbolic.cc   their other divisions
 // recombine.cc         terms of a sum that belong together
 // simplify_compare.cc  comparisons, logic, min, max, select
 // simplify_vector.cc   Ramp and Broadcast
-// apply_rules.cc       the rules of rules.cc, on what the above leave
+// apply_rules.cc       the rules of rules.cc, after the steps above
 // prove_plain.cc       orders that need no facts
 // prove.cc             inequalities from facts
+// prove_cases.cc       proofs by cases over min and max
 #pragma once
 
 #include <array>
@@ -40,7 +41,7 @@ class Engine {
   void leave(size_t mark);
   /// Whether `mark` belongs to the innermost scope that is still open.
   bool is_innermost(size_t mark) const { return mark + 1 == marks_.size(); }
-  /// Between queries: forgets when so much is remembered that looking it up misses the caches.
+  /// Clears the memoized results if they have outgrown the processor's caches. Called between queries.
   void trim();
 
   // ---- queries
@@ -51,9 +52,9 @@ class Engine {
   Fingerprint fp(const Expr& e) { return wraps(e) ? value_fingerprints_(e) : fingerprints_(e); }
   Expr simplify(const Expr& e);
   Expr simplify_value(const Expr& e);
-  /// The normal form of an index expression; `bad` when a coefficient overflows.
+  /// The normal form of an index expression, which it simplifies; `bad` when a coefficient overflows.
   Linear linear(const Expr& e);
-  /// The normal form of an expression that simplify() returned.
+  /// The terms of an expression that simplify() returned: splits its sums, and simplifies nothing.
   Linear flat(const Expr& e);
   /// Declared properties of the elements of a buffer.
   struct Elements {
@@ -66,13 +67,13 @@ class Engine {
   bool prove(const Expr& condition);
   bool prove_ge0(const Linear& linear);
   bool prove_less(const Expr& a, const Expr& b, bool or_equal);
-  /// A proof by each order of the operands of min and max, where prove_less() fails.
+  /// Proves the inequality for each order of the operands of min and max, where prove_less() fails.
   bool prove_less_equal_by_cases(const Expr& a, const Expr& b);
   bool prove_equal(const Expr& a, const Expr& b);
-  /// Products of sums multiplied out, as far as that stays small.
+  /// Multiplies products of sums out, as far as the result stays small.
   Linear expanded(const Linear& linear);
 
-  /// Sums or products of data in it may leave their type.
+  /// Whether a sum or product of loaded values in it may overflow its type.
   bool may_wrap(const Expr& e);
 
  private:
@@ -100,17 +101,17 @@ class Engine {
   };
 
   // engine.cc
-  void forget();
+  void clear_caches();
   void learn(const Expr& condition, bool value);
   void learn_ge0(Linear linear);
   void learn_nonzero(const Linear& linear);
   void learn_residue(const Expr& a, const Expr& b);
-  ConstIntBound known(Fingerprint terms) const;
+  ConstIntBound known_bound(Fingerprint terms) const;
   std::optional<bool> known_truth(Fingerprint condition) const;
   /// Returns null for a variable without facts.
   const VarInfo* info(const NodeBase* var) const;
   const VarInfo* info(const Expr& var) const { return info(var.get()); }
-  void put(const Ref<Var>& var, VarInfo info);
+  void set_info(const Ref<Var>& var, VarInfo info);
 
   // bounds_of.cc
   ConstIntBound compute_bound(const Expr& e);
@@ -135,7 +136,7 @@ class Engine {
   Expr simplify_call(const Expr& e);
   Expr simplify_wrapping(const Expr& e);
   bool reads_data(const Expr& e);
-  /// Whether int32 and int64 arithmetic of the expression may wrap: in values that are data.
+  /// Whether int32 and int64 arithmetic of the expression may wrap: it uses loaded values, and is not an index.
   bool wraps(const Expr& e) { return value_mode_ && reads_data(e); }
 
   // simplify_index.cc
@@ -241,7 +242,12 @@ class Engine {
 
   // prove.cc
   using Settles = std::function<bool(const Linear&)>;
+  using Holds = std::function<bool(Linear)>;
   bool search(const Linear& goal, int depth, int& budget);
+  Linear with_atom_replaced(const Linear& goal, const Term& term, const Expr& value);
+  bool prove_by_select(const Linear& goal, const Term& term, const Holds& holds);
+  bool prove_by_min_max_operand(const Linear& goal, const Term& term, const Holds& holds);
+  bool prove_by_min_max_case(const Linear& goal, const Term& term, const Holds& holds);
   bool any_stated_fact(const Term& term, const Settles& settles);
   bool any_fact_about(const Term& term, const Settles& settles);
   bool any_fact_of_product(const Term& term, const Mul& mul, const Settles& settles);
@@ -249,24 +255,24 @@ class Engine {
   bool any_fact_of_remainder(const Term& term, const Expr& dividend, const Expr& divisor, bool floors,
                              const Settles& settles);
   bool any_fact_of_element(const Term& term, const Linear& goal, const Settles& settles);
-  bool any_corner_of_product(const Term& term, const Mul& mul, const Settles& settles);
-  bool is_zero_in_quotients(Linear sum);
-  bool is_zero_in_remainders(const Linear& sum);
-  bool expand_remainder(Linear& sum);
-  std::optional<Linear> without_quotient(const Linear& goal, const Term& term);
+  bool any_mccormick_bound(const Term& term, const Mul& mul, const Settles& settles);
+  bool cancels_after_expanding_remainders(Linear sum);
+  bool cancels_after_expanding_quotients(const Linear& sum);
+  bool expand_first_remainder(Linear& sum);
+  std::optional<Linear> multiply_by_divisor(const Linear& goal, const Term& term);
   Linear multiplied(const Linear& fact, const Expr& factor);
 
   NodeTable<VarInfo> vars_;
   NodeTable<Elements> elements_;  ///< by the data variable of the buffer
   std::vector<Linear> facts_;     ///< each is >= 0
-  size_t cases_ = 0;              ///< so many of the last facts hold in one case of a proof: no bound may use them
+  size_t cases_ = 0;  ///< the last `cases_` facts hold only in one case of a proof: bound() must ignore them
   std::vector<KnownBound> bounds_;
   std::vector<KnownTruth> truths_;
   std::vector<KnownResidues> residues_;
   std::vector<Mark> marks_;
   bool value_mode_ = false;
   bool has_values_ = false;  ///< a variable stands for an expression, or has one value only
-  int rewrites_ = 0;         ///< rules applied on the way to the expression at hand
+  int rewrites_ = 0;         ///< rules applied so far to the current expression
 
   Fingerprints fingerprints_, value_fingerprints_{true};
   NodeTable<Expr> simplified_, values_;
@@ -275,7 +281,5 @@ class Engine {
   NodeTable<bool> reads_data_;
   NodeTable<ModularSet> residues_of_;
 };
-
-/// The binary node of the kind, with these operands.
 
 }  // namespace tilewright::arith

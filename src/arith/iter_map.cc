@@ -76,7 +76,8 @@ class Detector {
     }
     return simplified(index, inside);
   }
-  /// Where all of these hold; one by one, since a conjunction is looked through for what its parts say of one another.
+  /// Simplifies the index where all conditions hold. Assumes them one by one: assuming a conjunction compares all its
+  /// parts.
   Expr simplified(const Expr& index, std::span<const Expr> conditions) {
     Analyzer& analyzer = reader_.factors().analyzer();
     if (conditions.empty()) return analyzer.simplify(index);

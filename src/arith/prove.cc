@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kDepth = 4;
 constexpr int kBudget = 48;
+constexpr size_t kMaxTerms = 16;
 
 }  // namespace
 
@@ -29,8 +30,8 @@ bool Engine::prove_ge0(const Linear& goal) {
 }
 
 namespace {
-/// g t + k >= 0 says t + k // g >= 0.
-void divide_by_content(Linear& goal) {
+/// Integer tightening: g t + k >= 0 implies t + floor(k / g) >= 0.
+void tighten_by_gcd(Linear& goal) {
   int64_t content = goal.content();
   if (content <= 1) return;
   int64_t constant = floor_div(goal.constant, content);
@@ -41,14 +42,14 @@ void divide_by_content(Linear& goal) {
 }  // namespace
 
 bool Engine::search(const Linear& goal, int depth, int& budget) {
-  if (depth == 0 || goal.bad || goal.terms.size() > 16) return false;
+  if (depth == 0 || goal.bad || goal.terms.size() > kMaxTerms) return false;
   auto holds = [&](Linear next) {
     if (next.bad || budget-- <= 0) return false;
-    divide_by_content(next);
+    tighten_by_gcd(next);
     return bound(next).min_value >= 0 || search(next, depth - 1, budget);
   };
-  // goal - (c / f) fact, multiplied by |f| where f does not divide c; c and f have the same sign. The multiple of an
-  // integer is at least 0 where it is above -|f|.
+  // Cancels the term with a fact: subtracts c / f of it, scaled by |f| to stay integral. Adding |f| - 1 is sound: a
+  // multiple of |f| is >= 0 if it is > -|f|.
   auto without = [&](const Term& term, const Linear& fact) -> std::optional<Linear> {
     const Term* in_fact = fact.find(term.fp);
     if (budget <= 0 || fact.bad || !in_fact || (in_fact->coeff < 0) != (term.coeff < 0)) return std::nullopt;
@@ -77,42 +78,57 @@ bool Engine::search(const Linear& goal, int depth, int& budget) {
     };
     if (any_fact_about(term, settles)) return true;
     if (term.atom.is<BufferLoad>() && any_fact_of_element(term, goal, settles)) return true;
-    if (auto next = without_quotient(goal, term); next && holds(std::move(*next))) return true;
-    auto with = [&](const Expr& side) {
-      Linear next = goal;
-      next.add(term.atom, term.fp, -term.coeff);
-      next.add(flat(side), term.coeff);
-      return next;
-    };
-    if (const Select* select = term.atom.as<Select>()) {
-      if (holds(with(select->true_value)) && holds(with(select->false_value))) return true;
-    }
+    if (auto next = multiply_by_divisor(goal, term); next && holds(std::move(*next))) return true;
+    if (term.atom.is<Select>() && prove_by_select(goal, term, holds)) return true;
     if (!term.atom.is<Min>() && !term.atom.is<Max>()) continue;
-    bool is_min = term.atom.is<Min>();
-    const Expr& a = is_min ? term.atom.as<Min>()->a : term.atom.as<Max>()->a;
-    const Expr& b = is_min ? term.atom.as<Min>()->b : term.atom.as<Max>()->b;
-    // Where the atom is bounded by its operands from the useful side, one of them is enough.
-    bool either = is_min == (term.coeff < 0);
-    if (either && (holds(with(a)) || holds(with(b)))) return true;
-    // The value is one of both, and then it is the smaller (larger) one.
-    auto where = [&](const Expr& chosen, const Expr& other) {
-      Linear order = is_min ? flat(other) - flat(chosen) : flat(chosen) - flat(other);
-      if (order.bad) return false;
-      facts_.push_back(std::move(order));
-      ++cases_;
-      bool result = holds(with(chosen));
-      --cases_;
-      facts_.pop_back();
-      return result;
-    };
-    if (where(a, b) && where(b, a)) return true;
+    if (prove_by_min_max_operand(goal, term, holds) || prove_by_min_max_case(goal, term, holds)) return true;
   }
   return false;
 }
 
-/// The goal e - x // d >= 0 is (e + 1) d - x - 1 >= 0, and e + x // d >= 0 is e d + x >= 0, for a d above 0 that is no
-/// constant.
-std::optional<Linear> Engine::without_quotient(const Linear& goal, const Term& term) {
+/// The goal with the atom of one of its terms replaced by `value`, which simplify() returned.
+Linear Engine::with_atom_replaced(const Linear& goal, const Term& term, const Expr& value) {
+  Linear next = goal;
+  next.add(term.atom, term.fp, -term.coeff);
+  next.add(flat(value), term.coeff);
+  return next;
+}
+
+/// Proves the goal for both values of a select.
+bool Engine::prove_by_select(const Linear& goal, const Term& term, const Holds& holds) {
+  const Select& select = *term.atom.as<Select>();
+  return holds(with_atom_replaced(goal, term, select.true_value)) &&
+         holds(with_atom_replaced(goal, term, select.false_value));
+}
+
+/// Proves the goal for one operand of a min or max. That is enough if the operands bound the term from below:
+/// -min(a, b) >= -a, and max(a, b) >= a.
+bool Engine::prove_by_min_max_operand(const Linear& goal, const Term& term, const Holds& holds) {
+  if (term.atom.is<Min>() != (term.coeff < 0)) return false;
+  const BinaryOperands operands = binary_operands(term.atom);
+  return holds(with_atom_replaced(goal, term, *operands.a)) || holds(with_atom_replaced(goal, term, *operands.b));
+}
+
+/// Proves the goal for each operand of a min or max, with the fact that this operand is the smaller (larger) one.
+bool Engine::prove_by_min_max_case(const Linear& goal, const Term& term, const Holds& holds) {
+  const bool is_min = term.atom.is<Min>();
+  const BinaryOperands operands = binary_operands(term.atom);
+  auto holds_if_chosen = [&](const Expr& chosen, const Expr& other) {
+    Linear order = is_min ? flat(other) - flat(chosen) : flat(chosen) - flat(other);
+    if (order.bad) return false;
+    facts_.push_back(std::move(order));
+    ++cases_;
+    const bool result = holds(with_atom_replaced(goal, term, chosen));
+    --cases_;
+    facts_.pop_back();
+    return result;
+  };
+  return holds_if_chosen(*operands.a, *operands.b) && holds_if_chosen(*operands.b, *operands.a);
+}
+
+/// Multiplies the goal by the divisor of a quotient x // d with a positive d that is no constant: e - x // d >= 0 is
+/// (e + 1) d - x - 1 >= 0, and e + x // d >= 0 is e d + x >= 0.
+std::optional<Linear> Engine::multiply_by_divisor(const Linear& goal, const Term& term) {
   const FloorDiv* div = term.atom.as<FloorDiv>();
   if (!div || div->b.is<IntImm>() || (term.coeff != 1 && term.coeff != -1) || bound(div->b).min_value < 1) {
     return std::nullopt;
@@ -128,7 +144,7 @@ std::optional<Linear> Engine::without_quotient(const Linear& goal, const Term& t
 
 /// Tries stated facts that mention the term's atom until one settles the goal.
 bool Engine::any_stated_fact(const Term& term, const Settles& settles) {
-  for (size_t i : indices_of(facts_)) {  // a search below adds facts, and takes them away
+  for (size_t i : indices_of(facts_)) {  // by index: a nested search pushes and pops facts
     if (facts_[i].find(term.fp) && settles(Linear(facts_[i]))) return true;
   }
   if (const VarInfo* known = info(term.atom)) {
@@ -178,7 +194,7 @@ bool Engine::any_fact_of_element(const Term& term, const Linear& goal, const Set
 }
 
 bool Engine::any_fact_of_product(const Term& term, const Mul& mul, const Settles& settles) {
-  // A fact about one factor, times the other where that is not negative: i <= n - 1 gives i m <= (n - 1) m.
+  // Multiplies a fact about one factor by the other, if that is nonnegative: i <= n - 1 gives i m <= (n - 1) m.
   for (auto [factor, other] : {std::pair{mul.a, mul.b}, std::pair{mul.b, mul.a}}) {
     // x - d + 1 <= d (x // d) <= x for d above 0
     if (const FloorDiv* div = factor.as<FloorDiv>(); div && bound(div->b).min_value > 0) {
@@ -208,17 +224,17 @@ bool Engine::any_fact_of_product(const Term& term, const Mul& mul, const Settles
       }
     }
   }
-  return any_corner_of_product(term, mul, settles);
+  return any_mccormick_bound(term, mul, settles);
 }
 
-/// If x in [k, l] and y in [m, n]: (x - k) (y - m) >= 0, (l - x) (n - y) >= 0, (x - k) (n - y) >= 0, (l - x) (y - m) >=
-/// 0.
-bool Engine::any_corner_of_product(const Term& term, const Mul& mul, const Settles& settles) {
+/// McCormick envelope of a product, for x in [k, l] and y in [m, n]: (x - k) (y - m) >= 0, (l - x) (n - y) >= 0,
+/// (x - k) (n - y) >= 0, (l - x) (y - m) >= 0.
+bool Engine::any_mccormick_bound(const Term& term, const Mul& mul, const Settles& settles) {
   ConstIntBound x = bound(mul.a), y = bound(mul.b);
   Linear left = flat(mul.a), right = flat(mul.b);
   if (left.bad || right.bad) return false;
   auto corner = [&](int64_t of_x, int64_t of_y) {  // sign ((x - of_x) (y - of_y)) >= 0
-    constexpr int64_t kFar = int64_t{1} << 30;     // an end that is that of a type says nothing
+    constexpr int64_t kFar = int64_t{1} << 30;     // beyond this the bound is only that of the type
     int64_t sign = term.coeff > 0 ? 1 : -1, product = 0;
     if (std::max({of_x, -of_x, of_y, -of_y}) >= kFar || !mul_fits(of_x, of_y, &product)) return false;
     Linear fact = Linear::of_atom(term.atom, term.fp);
@@ -269,7 +285,7 @@ bool Engine::any_fact_of_remainder(const Term& term, const Expr& dividend, const
   return settles(fact);
 }
 
-/// The product of sum and factor, multiplied out.
+/// Multiplies the fact by the factor, and expands the product.
 Linear Engine::multiplied(const Linear& fact, const Expr& factor) {
   Linear result;
   result.bad = fact.bad;
@@ -317,24 +333,24 @@ bool Engine::prove_equal(const Expr& a, const Expr& b) {
   ConstIntBound range = bound(difference);
   if (!range.contains(0)) return false;
   if (range.min_value == 0 && range.max_value == 0) return true;
-  if (is_zero_in_quotients(difference) || is_zero_in_remainders(difference)) return true;
+  if (cancels_after_expanding_remainders(difference) || cancels_after_expanding_quotients(difference)) return true;
   Linear opposite = difference;
   opposite.scale(-1);
   return prove_ge0(difference) && prove_ge0(opposite);
 }
 
-/// x % d = x - d (x // d), and (r + c (x % m)) // d = (r + c x) // d - (c m / d) (x // m) for a multiple c m of d: what
-/// is left is a sum of quotients of sums, which are equal where they look so.
-bool Engine::is_zero_in_quotients(Linear sum) {
+/// Expands remainders: x % d = x - d (x // d), and (r + c (x % m)) // d = (r + c x) // d - (c m / d) (x // m) if d
+/// divides c m. The result is a sum of quotients of sums, in which equal quotients have equal fingerprints.
+bool Engine::cancels_after_expanding_remainders(Linear sum) {
   constexpr int kMaxSteps = 16;
-  for (int step = 0; step < kMaxSteps && expand_remainder(sum); ++step) {
+  for (int step = 0; step < kMaxSteps && expand_first_remainder(sum); ++step) {
     if (sum.is_zero() || sum.fingerprint().is_zero()) return true;
   }
   return false;
 }
 
-/// The first remainder by a positive constant in the sum or in a dividend of it; false when there is none.
-bool Engine::expand_remainder(Linear& sum) {
+/// Rewrites the first remainder by a positive constant, in the sum or in a dividend. Returns false if there is none.
+bool Engine::expand_first_remainder(Linear& sum) {
   auto quotient = [&](const Expr& a, int64_t d, DataType type) { return divide(flat(a), d, type); };
   for (size_t i = 0; i < sum.terms.size() && !sum.bad; ++i) {
     const Term term = sum.terms[i];
@@ -367,11 +383,11 @@ bool Engine::expand_remainder(Linear& sum) {
   return false;
 }
 
-/// b (x // b) = x - x % b, also where b is no constant; then remainders cancel.
-bool Engine::is_zero_in_remainders(const Linear& sum) {
-  Linear plain = expanded(sum), result = Linear::of_int(plain.constant);
+/// Expands products of quotients: b (x // b) = x - x % b, also where b is no constant; then remainders cancel.
+bool Engine::cancels_after_expanding_quotients(const Linear& sum) {
+  Linear expanded_sum = expanded(sum), result = Linear::of_int(expanded_sum.constant);
   bool changed = false;
-  for (const Term& term : plain.terms) {
+  for (const Term& term : expanded_sum.terms) {
     const Mul* mul = term.atom.as<Mul>();
     const FloorDiv* div = mul ? (mul->a.is<FloorDiv>() ? mul->a.as<FloorDiv>() : mul->b.as<FloorDiv>()) : nullptr;
     const Expr* other = !div ? nullptr : mul->a.is<FloorDiv>() ? &mul->b : &mul->a;
@@ -413,7 +429,7 @@ bool Engine::prove(const Expr& condition) {
   };
   if (const LT* e = simple.as<LT>()) return order(e->a, e->b, false);
   if (const LE* e = simple.as<LE>()) return order(e->a, e->b, true);
-  // Left as they are where data are compared.
+  // simplify() keeps > and >= in comparisons of data.
   if (const GT* e = simple.as<GT>()) return order(e->b, e->a, false);
   if (const GE* e = simple.as<GE>()) return order(e->b, e->a, true);
   if (const EQ* e = simple.as<EQ>()) return is_index(e->a.dtype()) && prove_equal(e->a, e->b);

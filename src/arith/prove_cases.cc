@@ -58,13 +58,10 @@ bool Engine::not_negative_by_operands(const Linear& goal, int& sums) {
   if (!every && !some) return prove_ge0(goal);
   const Term& term = every ? *every : *some;
   const auto [first, second] = binary_operands(term.atom);
-  auto with = [&](const Expr& chosen) {
-    Linear next = goal;
-    next.add(term.atom, term.fp, -term.coeff);
-    next.add(flat(chosen), term.coeff);
-    return not_negative_by_operands(next, sums);
+  auto holds_for = [&](const Expr& operand) {
+    return not_negative_by_operands(with_atom_replaced(goal, term, operand), sums);
   };
-  return every ? with(*first) && with(*second) : with(*first) || with(*second);
+  return every ? holds_for(*first) && holds_for(*second) : holds_for(*first) || holds_for(*second);
 }
 
 bool Engine::not_negative_in_all_orders(const Expr& e, int& orders) {

@@ -48,7 +48,7 @@ bool is_empty_with(const Box& box, const Region& region, const IterDomains& inpu
     return any_of(box, is_empty);
   });
   if (each_shows) return true;
-  // As many points as iterations: n * m of f // m and f % m.
+  // Compare the number of points with the number of iterations: f // m and f % m have n * m points.
   DataType dtype = DataType::int_(32);
   for (const Ref<Range>& r : region) dtype = r->min.dtype().bits > dtype.bits ? r->min.dtype() : dtype;
   Expr points = one(dtype), iterations = one(dtype);

@@ -10,8 +10,8 @@ struct SameProgram {
   int64_t functions = 0;             ///< in how many of them something had to be proved; a statement counts as one
 };
 
-/// As find_mismatch(), but where expressions of the types int32 and int64 that load nothing differ, the analyzer may
-/// prove that they are equal for all values that the loops, block axes and conditions around them let variables take.
+/// Like find_mismatch(), but expressions of type int32 or int64 without loads may differ if the analyzer proves that
+/// they are equal for all values that the enclosing loops, block axes and conditions allow.
 SameProgram compare_up_to_indices(const NodeRef& lhs, const NodeRef& rhs, bool map_free_vars);
 
 }  // namespace tilewright::arith

@@ -288,7 +288,7 @@ Expr Engine::simplify_logic(const Expr& e) {
       for (size_t i = before; i < out.size(); ++i) {
         marks_.push_back({facts_.size(), bounds_.size(), truths_.size(), residues_.size()});
         learn(out[i], conjunction);
-        forget();
+        clear_caches();
       }
     }
     if (marks_.size() > outer) leave(outer);
@@ -396,7 +396,7 @@ Expr Engine::simplify_select(const Expr& condition, const Expr& true_value, cons
     marks_.push_back({facts_.size(), bounds_.size(), truths_.size(), residues_.size()});
     size_t mark = marks_.size() - 1;
     learn(c, holds);
-    forget();
+    clear_caches();
     Expr result = simplify(value);
     leave(mark);
     return result;

@@ -161,7 +161,7 @@ Expr Engine::compare_lanes(Kind kind, const Expr& a, const Expr& b) {
                   : kind == Kind::kEQ ? Kind::kNE
                                       : Kind::kEQ;
   auto always = [&](Kind op) {
-    // An inequality at both ends says nothing of the lanes between, unless it is always of one sign.
+    // An inequality at both ends does not imply it for the lanes between, unless its sign is the same.
     if (op == Kind::kNE) return both(Kind::kLT) || both(Kind::kGT);
     return both(op);
   };

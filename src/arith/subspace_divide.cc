@@ -33,7 +33,7 @@ class Divider {
       // A pattern cut by a predicate across both sides spans less than the product of its extents, so no split of it
       // divides.
       if (cut) return std::nullopt;
-      // Of a map that was not checked, digits may overlap, as in i + j, or leave numbers out.
+      // In a map that was not checked, digits may overlap, as in i + j, or omit numbers.
       const Expr reached = f_.mul(result.outer_extent, result.inner_extent);
       if (!f_.is_one(it->extent) && !f_.equal(it->scale, reached)) return std::nullopt;
       std::optional<Division> part = divide(*it);

@@ -23,11 +23,11 @@ namespace tilewright::codegen {
 struct CompileOptions {
   bool keep_llvm = false;       ///< fill ObjectCode::llvm_ir
   bool keep_assembly = false;   ///< fill ObjectCode::assembly
-  bool compile_kernels = true;  ///< else kernels of a device stay text, where it does not run text
-  bool quick = false;           ///< compile faster, into slower code: for kernels that are only compared
+  bool compile_kernels = true;  ///< else device source is not compiled, only emitted (CUDA)
+  bool quick = false;           ///< optimize less, to compile faster: for tests that compare results, not times
 };
 
-/// Something the user may want to know about, though the code is correct: of all places in a function.
+/// A remark on generated code, one per function and kind. The code is correct.
 struct CodeNote {
   std::string code, function, message;
 };
@@ -38,14 +38,14 @@ struct ObjectCode {
   std::string llvm_ir;                 ///< after optimization
   std::string assembly;
   std::string device_source;   ///< source of the kernels, for devices
-  CudaProgram device_program;  ///< result of compiling it, for devices that run no source
+  CudaProgram device_program;  ///< compiled device source, for devices that do not compile at run time
   std::vector<CodeNote> notes;
-  std::string platform;  ///< "aarch64-linux-gnu" where this process cannot run it; else empty
+  std::string platform;  ///< target triple, e.g. "aarch64-linux-gnu", if this process cannot run the object; else empty
 };
 
-/// The one way to machine code: what a search measures, what tw.compile delivers and what an export contains are the
-/// same code. `lowered` is what lower::lower returns. Every function with a "global_symbol" gets an entry of that name;
-/// the rest is private to the object. `quick` is for tests that compare results.
+/// Compiles a module. What a search measures, what tw.compile returns and what an export contains are the same code.
+/// `lowered` is what lower::lower returns. Every function with a "global_symbol" gets an entry of that name; the rest
+/// is private to the object.
 Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, const CompileOptions& options);
 
 /// "19.1.7"

@@ -72,7 +72,7 @@ class PendingFile {
   bool kept_ = false;
 };
 
-/// In C, as numbers: whatever the text holds, nothing of it needs an escape.
+/// Returns C source for a string constant, as numbers, so that no character needs an escape.
 std::string constant_in_c(const char* name, const std::string& text) {
   std::string source = std::string("const char ") + name + "[] = {";
   for (char c : text) source += std::to_string(static_cast<int>(static_cast<signed char>(c))) + ",";

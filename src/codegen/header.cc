@@ -72,7 +72,7 @@ class KernelHeader {
     return s_.symbols[slot].var.defined() ? used_.take(s_.symbols[slot].name, "size") : "";
   }
 
-  /// As C computes it, or, with `exact` off, for people; nothing where C cannot.
+  /// Returns the size as a C expression, or (`exact` off) as text for people. Nothing if C cannot compute it.
   std::optional<std::string> size_text(const Signature::Dim& dim, bool exact = true) const {
     if (dim.kind == TW_DIM_CONSTANT) return std::to_string(dim.value);
     size_t slot = static_cast<size_t>(dim.value);
@@ -161,7 +161,7 @@ class KernelHeader {
     return none_of(s_.params, [&](const Signature::Param& p) { return p.symbol == static_cast<int>(slot); });
   }
 
-  /// As an element of a list of int64_t, to which C++ converts no unsigned numbers of 64 bits.
+  /// Returns the extent as an element of a list of int64_t, to which C++ does not convert unsigned 64-bit numbers.
   std::string extent_text(const Signature::Dim& dim) const {
     const auto is_unsigned = [](const Signature::Symbol& symbol) {
       return symbol.var.defined() && symbol.var.dtype().is_uint() && symbol.var.dtype().bits == 64;

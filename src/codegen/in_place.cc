@@ -34,8 +34,8 @@ struct Elements {
   Expr low, high;
 };
 
-/// The expression with its sums multiplied out: rows of open sizes are as far apart as (i * n + j) * m says. What is
-/// divided stays, and so do numbers of less than 32 bits, which may wrap.
+/// The expression with its sums multiplied out: rows of symbolic sizes are as far apart as (i * n + j) * m says. What
+/// is divided stays, and so do numbers of less than 32 bits, which may wrap.
 Expr multiplied_out(const Expr& e) {
   if (!e.dtype().is_int() || e.dtype().bits < 32) return e;
   if (const Cast* wide = e.as<Cast>()) {
@@ -71,7 +71,7 @@ constexpr uint64_t kMostTerms = 64;
 
 class StoredOnce {
  public:
-  /// Nothing where an element may be stored twice.
+  /// Returns the elements that the statement stores; nothing if it may store one twice.
   std::optional<Elements> of(const Stmt& stmt) {
     if (const BufferStore* store = stmt.as<BufferStore>()) return of_store(*store);
     if (const For* loop = stmt.as<For>()) return of_loop(*loop);
@@ -121,7 +121,7 @@ class StoredOnce {
     const DataType type = loop.extent.dtype();
     const auto below = of_range(loop.loop_var, loop.min, constant(type, middle - min), branch->then_case);
     const auto rest = of_range(loop.loop_var, first->b, constant(type, end - middle), branch->else_case);
-    return behind(below, rest);
+    return joined_if_ascending(below, rest);
   }
 
   std::optional<Elements> of_range(const Ref<Var>& v, const Expr& min, const Expr& extent, const Stmt& stmt) {
@@ -141,14 +141,15 @@ class StoredOnce {
     std::optional<Elements> all;
     for (const Stmt& stmt : seq.seq) {
       const std::optional<Elements> next = of(stmt);
-      all = all ? behind(all, next) : next;
+      all = all ? joined_if_ascending(all, next) : next;
       if (!all) return std::nullopt;
     }
     return all;
   }
 
-  /// Both, where the second one begins behind the first one.
-  std::optional<Elements> behind(const std::optional<Elements>& one, const std::optional<Elements>& other) {
+  /// Joins two ranges of elements if the second one starts after the first one.
+  std::optional<Elements> joined_if_ascending(const std::optional<Elements>& one,
+                                              const std::optional<Elements>& other) {
     if (!one || !other || !is_at_most(one->high, other->low)) return std::nullopt;
     if (is_at_most(one->high, other->high)) return Elements{one->low, other->high};
     // A loop that may have no iterations ends where it begins, or before.

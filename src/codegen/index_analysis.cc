@@ -288,7 +288,7 @@ std::vector<Expr> loaded_indices(const Expr& index) {
   return lanes;
 }
 
-bool loads_between(const Target& target, DataType element, int lanes, int64_t stride) {
+bool loads_with_gaps_pay(const Target& target, DataType element, int lanes, int64_t stride) {
   const int64_t part = std::min<int64_t>(lanes, vector_lanes(target, 8 * element.bytes()));
   return stride > 1 && stride <= std::min(kMostStride, part) && std::has_single_bit(static_cast<unsigned>(lanes)) &&
          std::has_single_bit(static_cast<uint64_t>(part));

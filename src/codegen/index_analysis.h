@@ -23,19 +23,19 @@ struct Interval {
 
 /// Whether variables of the type are held at 64 bits, where addresses are computed.
 bool is_held_at_64_bits(DataType type);
-/// Whether the value at 64 bits is made of those of its operands: unsigned and small integers wrap in their type.
+/// Whether 64-bit arithmetic on the operands gives the value: false for unsigned and small integers, which wrap.
 bool has_no_overflow(const Expr& e);
 
 class IndexAnalysis {
  public:
-  /// `v` is defined inside of the loops that were entered so far; its interval is that of its type.
+  /// Defines `v` inside of the loops entered so far; its interval is that of its type.
   void define(const Ref<Var>& v);
   void define(const Ref<Var>& v, Interval interval);
-  /// As another name of the value.
+  /// Defines `v` as another name for `value`.
   void define(const Ref<Var>& v, const Expr& value);
   /// `unique`: memory that no other variable points to.
   void define_pointer(const Ref<Var>& v, int64_t alignment, bool unique);
-  /// As it is known in another function.
+  /// Copies what `elsewhere` knows about `v`.
   void define(const Ref<Var>& v, const IndexAnalysis& elsewhere);
 
   void enter_loop() { ++depth_; }
@@ -57,14 +57,14 @@ class IndexAnalysis {
   struct Term {
     Expr value;
     int64_t factor;
-    int depth;  ///< loops around what the value depends on
+    int depth;  ///< depth of the innermost loop that the value depends on
   };
   struct Linear {
     std::vector<Term> terms;  ///< the outermost first
     int64_t constant = 0;
     bool may_wrap = false;  ///< intermediate products or sums may overflow 64 bits although the index does not
   };
-  /// In scalar elements of the buffer. Factors and the constant are modulo 2^64, as addresses are.
+  /// Returns the index in scalar elements of the buffer. Factors and the constant are modulo 2^64, as addresses are.
   Linear linear(const Buffer& buffer, const Expr& index) const;
 
  private:
@@ -81,7 +81,7 @@ class IndexAnalysis {
   int depth_ = 0;
 };
 
-/// How the lanes of an access are in memory.
+/// How the lanes of an access are arranged in memory.
 struct LaneLayout {
   enum Form : uint8_t {
     kContiguous,
@@ -95,11 +95,11 @@ struct LaneLayout {
 };
 LaneLayout lane_layout(const Buffer& buffer, const Expr& index);
 
-/// The index of each lane as an expression of its own, where contiguous loads distinguish the lanes, as in
-/// X[J[p * 16:p * 16 + 16]]: loading an index takes less than getting it out of a vector. Empty otherwise.
+/// Returns each lane's index as a scalar expression if the indices are contiguous loads, as in
+/// X[J[p * 16:p * 16 + 16]]: loading an index is cheaper than extracting it from a vector. Empty otherwise.
 std::vector<Expr> loaded_indices(const Expr& index);
 
-/// Whether loads of whole registers, of which some elements are dropped, are the way to load so many lanes.
-bool loads_between(const Target& target, DataType element, int lanes, int64_t stride);
+/// Whether to load a strided access as whole registers and drop the elements between.
+bool loads_with_gaps_pay(const Target& target, DataType element, int lanes, int64_t stride);
 
 }  // namespace tilewright::codegen

@@ -93,11 +93,11 @@ TEST(IndexAnalysis, LayoutOfLanes) {
 
 TEST(IndexAnalysis, WholeRegistersForSmallStrides) {
   const Target target = *Target::parse("llvm -mcpu=haswell");
-  EXPECT_TRUE(loads_between(target, DataType::float_(32), 8, 2));
-  EXPECT_TRUE(loads_between(target, DataType::float_(32), 32, 4));
-  EXPECT_FALSE(loads_between(target, DataType::float_(32), 8, 5));
-  EXPECT_FALSE(loads_between(target, DataType::float_(32), 6, 2));
-  EXPECT_FALSE(loads_between(target, DataType::float_(32), 8, -2));
+  EXPECT_TRUE(loads_with_gaps_pay(target, DataType::float_(32), 8, 2));
+  EXPECT_TRUE(loads_with_gaps_pay(target, DataType::float_(32), 32, 4));
+  EXPECT_FALSE(loads_with_gaps_pay(target, DataType::float_(32), 8, 5));
+  EXPECT_FALSE(loads_with_gaps_pay(target, DataType::float_(32), 6, 2));
+  EXPECT_FALSE(loads_with_gaps_pay(target, DataType::float_(32), 8, -2));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ struct KernelSizes {
   std::string kernel;  ///< by its name in the module
   int64_t threads = 1;
   int64_t barriers = 0;                     ///< in the text of the kernel
-  std::optional<int64_t> shared_bytes = 0;  ///< nothing: open sizes decide it
+  std::optional<int64_t> shared_bytes = 0;  ///< nothing: symbolic sizes decide it
 };
 
 std::vector<KernelSizes> kernel_sizes(const Ref<Module>& lowered);

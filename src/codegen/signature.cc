@@ -94,7 +94,7 @@ class SignatureBuilder {
       const Ref<Buffer>& buffer = param.buffer;
       param.written = written.count(buffer->data) != 0;
       param.in_place = in_place.count(buffer->data) != 0;
-      // 64 is what a buffer has when the script says nothing.
+      // 64 is the default alignment of a buffer.
       param.alignment = buffer->data_alignment == 64 ? 0 : buffer->data_alignment;
       for (size_t d : indices_of(buffer->shape)) {
         param.shape.push_back(dim(buffer->shape[d], param.position, static_cast<int>(d)));

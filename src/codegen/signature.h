@@ -68,7 +68,7 @@ struct NamesInC {
 /// Index arithmetic as C writes it: "n + 1". Nothing for what is not index arithmetic.
 std::optional<std::string> infix_text(const Expr& e, const NamesInC& names);
 
-/// As DLPack spells it; bool is kDLBool.
+/// Returns the type as a DLPack type; bool is kDLBool.
 DLDataType dlpack_type(DataType type);
 
 }  // namespace tilewright::codegen

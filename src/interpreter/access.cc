@@ -41,7 +41,7 @@ void write_element(DataType type, Slot value, std::byte* to) {
 }
 
 /// The state of a byte that an asynchronous copy will write.
-constexpr uint8_t kOnItsWay = 2;
+constexpr uint8_t kPendingStore = 2;
 
 bool all_written(const uint8_t* written, int bytes) {
   if (bytes == 4) {
@@ -57,9 +57,7 @@ bool all_written(const uint8_t* written, int bytes) {
 
 }  // namespace
 
-/// Whether the access goes to the flat view of an argument with negative strides. Elements then precede the one at the
-/// data pointer, so only the allocation bounds the access.
-bool Machine::shows_mirrored(const Access& access, const Slot* r) {
+bool Machine::is_negative_stride_view(const Access& access, const Slot* r) {
   if (access.dimensions.size() != 1 || access.dimensions[0].stride != kNone) return false;
   const Allocation* behind = memory_.find(r[access.data].i);
   return behind && behind->site == -1 && offset_of(r[access.data].i) > 0;
@@ -71,7 +69,7 @@ bool Machine::locate(const Access& access, const Slot* r, int lane, int64_t& byt
   for (const Access::Dimension& d : access.dimensions) {
     int64_t index = r[d.vector ? d.index + lane : d.index].i;
     int64_t extent = r[d.extent].i;
-    if ((index < 0 || index >= extent) && !shows_mirrored(access, r)) [[unlikely]]
+    if ((index < 0 || index >= extent) && !is_negative_stride_view(access, r)) [[unlikely]]
       return fail_bounds(access, r, lane);
     offset = d.stride == kNone ? offset * extent + index : offset + index * r[d.stride].i;
   }
@@ -122,14 +120,14 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
         if (!fits) return false;
       }
       if (in.extra == 1) {
-        Copy copy{r[access.data].i - offset_of(r[access.data].i) + byte, access.site, {}};
-        copy.value.resize(static_cast<size_t>(access.bytes));
+        PendingStore store{r[access.data].i - offset_of(r[access.data].i) + byte, access.site, {}};
+        store.value.resize(static_cast<size_t>(access.bytes));
         for (int k = 0; k < access.element_lanes; ++k) {
-          write_element(access.dtype, r[first + k], copy.value.data() + k * step);
+          write_element(access.dtype, r[first + k], store.value.data() + k * step);
         }
-        current_->copies.push_back(std::move(copy));
+        current_->open_group.push_back(std::move(store));
         if (allocation->written)
-          std::memset(allocation->written.get() + byte, kOnItsWay, static_cast<size_t>(access.bytes));
+          std::memset(allocation->written.get() + byte, kPendingStore, static_cast<size_t>(access.bytes));
         continue;
       }
       for (int k = 0; k < access.element_lanes; ++k) write_element(access.dtype, r[first + k], at + k * step);
@@ -137,8 +135,8 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
     } else {
       bool written = !allocation->written || all_written(allocation->written.get() + byte, access.bytes);
       if (!written) [[unlikely]] {
-        if (std::memchr(allocation->written.get() + byte, kOnItsWay, static_cast<size_t>(access.bytes))) {
-          return fail_on_its_way(access, r, lane);
+        if (std::memchr(allocation->written.get() + byte, kPendingStore, static_cast<size_t>(access.bytes))) {
+          return fail_pending_store(access, r, lane);
         }
         if (!defer_unwritten(*allocation, byte, access, r, lane)) return false;
       }
@@ -156,29 +154,28 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
 template bool Machine::access<true>(const Insn& in, const Access& access, Slot* r);
 template bool Machine::access<false>(const Insn& in, const Access& access, Slot* r);
 
-/// Lets all groups of copies but the last `running` ones arrive.
-bool Machine::arrive(Thread& thread, size_t running) {
-  while (thread.groups.size() > running) {
-    for (const Copy& copy : thread.groups.front()) {
-      Allocation* allocation = memory_.find(copy.pointer);
+bool Machine::complete_groups(Thread& thread, size_t running) {
+  while (thread.pending_groups.size() > running) {
+    for (const PendingStore& store : thread.pending_groups.front()) {
+      Allocation* allocation = memory_.find(store.pointer);
       if (!allocation) continue;
-      const int64_t byte = offset_of(copy.pointer), size = static_cast<int64_t>(copy.value.size());
-      std::memcpy(allocation->data + byte, copy.value.data(), copy.value.size());
-      if (allocation->written) std::memset(allocation->written.get() + byte, 1, copy.value.size());
-      // Other threads see it behind the next barrier.
+      const int64_t byte = offset_of(store.pointer), size = static_cast<int64_t>(store.value.size());
+      std::memcpy(allocation->data + byte, store.value.data(), store.value.size());
+      if (allocation->written) std::memset(allocation->written.get() + byte, 1, store.value.size());
+      // Other threads see the store after the next barrier.
       for (int64_t g = byte / allocation->granule; allocation->shadow && g <= (byte + size - 1) / allocation->granule;
            ++g) {
         allocation->shadow[g].writer = clock_;
-        allocation->shadow[g].writer_site = copy.site;
+        allocation->shadow[g].writer_site = store.site;
       }
     }
-    thread.groups.erase(thread.groups.begin());
+    thread.pending_groups.erase(thread.pending_groups.begin());
   }
   return true;
 }
 
-/// In memory of a team, an element that nothing has written yet may be one that another thread is to write: then the
-/// two race. Who finds out comes later, or nobody does by the time the threads are together again.
+/// In team-shared memory, another thread may write the element later, which is a race. Its write reports that; if there
+/// is none until the team joins, has_unwritten() reports the read.
 bool Machine::defer_unwritten(const Allocation& allocation, int64_t byte, const Access& access, const Slot* r,
                               int lane) {
   fail_unwritten(allocation, byte, access, r, lane);
@@ -242,38 +239,32 @@ bool Machine::atomic(const Insn& in, Slot* r) {
 
 // ---- races -----------------------------------------------------------------------------------------------------
 
-const Level* Machine::unordered(uint32_t stamp) const {
-  const std::vector<Level*>& levels = current_->levels;
+const LoopLevel* Machine::unordered(uint32_t stamp) const {
+  const std::vector<LoopLevel*>& levels = current_->levels;
   if (stamp == 0 || stamp >= levels.back()->start) return nullptr;
-  for (const Level* level : levels) {
+  for (const LoopLevel* level : levels) {
     if (level->fork->begin > stamp || stamp >= level->start) continue;
-    // A thread that has waited for its warp goes on in another slice of the same iteration.
+    // A thread that has waited for its warp continues in another slice of the same iteration.
     if (!level->in_team || level->fork->index_at(stamp) != level->index) return level;
   }
   return nullptr;
 }
 
-/// Both accesses belong to one reduction block whose steps the threads divide among them, to combine their parts.
-/// Threads that each do all of the steps for one element do not.
-bool Machine::is_combined(const Level& level, int site, int other) const {
+bool Machine::are_combined_by_threads(const LoopLevel& level, int site, int other) const {
   const Ref<Block>& block = program_.sites[site].block;
   if (!block.defined() || program_.sites[other].block != block) return false;
   auto* by = find_value(program_.combined_by, block.get());
   return by && by->contains(level.fork->site);
 }
 
-/// Steps of one reduction in different iterations of a loop over lanes, each of which has a partial result; or a step
-/// and the init that it starts from, which comes before the lanes.
-bool Machine::are_steps(const Level& level, int site, int other) const {
+bool Machine::are_reduction_steps(const LoopLevel& level, int site, int other) const {
   const Site &step = program_.sites[site], &earlier = program_.sites[other];
   if (step.operation <= 0 || !program_.loops[level.fork->site].is_vector) return false;
   bool starts = earlier.operation == Site::kInit && earlier.block.defined() && earlier.block == step.block;
   return starts || earlier.operation == step.operation;
 }
 
-/// Lanes do each part of a statement together before they do the next: what an earlier iteration did at an earlier
-/// place of the body came first in that order, too.
-bool Machine::in_step(const Level& level, int site, int earlier) const {
+bool Machine::ordered_in_lockstep(const LoopLevel& level, int site, int earlier) const {
   int loop = level.fork->site;
   return options_.lanes_in_step && earlier < site && program_.sites[earlier].lanes == loop &&
          program_.sites[site].lanes == loop;
@@ -292,23 +283,24 @@ bool Machine::note_read(Allocation& allocation, int64_t byte, const Access& acce
   auto [first, last] = granules(allocation, byte, access.bytes);
   for (int64_t g = first; g <= last; ++g) {
     Shadow& shadow = allocation.shadow[g];
-    if (const Level* level = unordered(shadow.writer)) {
+    if (const LoopLevel* level = unordered(shadow.writer)) {
       bool threads = program_.loops[level->fork->site].is_thread;
-      bool combined = are_steps(*level, access.site, shadow.writer_site) ||
-                      in_step(*level, access.site, shadow.writer_site) ||
-                      (threads && is_combined(*level, access.site, shadow.writer_site));
+      bool combined = are_reduction_steps(*level, access.site, shadow.writer_site) ||
+                      ordered_in_lockstep(*level, access.site, shadow.writer_site) ||
+                      (threads && are_combined_by_threads(*level, access.site, shadow.writer_site));
       if (!combined) {
         return fail_race(*level, shadow.writer, shadow.writer_site, "writes", access, "reads", r, lane);
       }
     }
-    if (const Level* level = unordered(shadow.updater); level && !in_step(*level, access.site, shadow.updater_site)) {
+    if (const LoopLevel* level = unordered(shadow.updater);
+        level && !ordered_in_lockstep(*level, access.site, shadow.updater_site)) {
       return fail_race(*level, shadow.updater, shadow.updater_site, "updates", access, "reads", r, lane);
     }
-    // An earlier reader that is unordered with this one says more about writers to come, unless it is a lane at an
-    // earlier place. A step of a reduction, which stores right after, says nothing that its store does not.
-    const Level* level = unordered(shadow.reader);
-    bool says_more = level && !in_step(*level, access.site, shadow.reader_site);
-    if (program_.sites[access.site].operation <= 0 && !says_more) {
+    // Keep an earlier reader that is unordered with this one: it conflicts with every later writer that this one
+    // conflicts with (unless lockstep orders it). A step of a reduction stores right after, and its store is recorded.
+    const LoopLevel* level = unordered(shadow.reader);
+    bool keeps_reader = level && !ordered_in_lockstep(*level, access.site, shadow.reader_site);
+    if (program_.sites[access.site].operation <= 0 && !keeps_reader) {
       shadow.reader = clock_;
       shadow.reader_site = access.site;
     }
@@ -323,7 +315,7 @@ bool Machine::note_write(Allocation& allocation, int64_t byte, const Access& acc
     Shadow& shadow = allocation.shadow[g];
     for (bool writes : {true, false}) {
       uint32_t stamp = writes ? shadow.writer : shadow.reader;
-      const Level* level = unordered(stamp);
+      const LoopLevel* level = unordered(stamp);
       if (!level) continue;
       int other = writes ? shadow.writer_site : shadow.reader_site;
       bool threads = program_.loops[level->fork->site].is_thread;
@@ -331,13 +323,15 @@ bool Machine::note_write(Allocation& allocation, int64_t byte, const Access& acc
       bool written = !allocation.written || all_written(allocation.written.get() + byte, access.bytes);
       bool agrees =
           written && value && std::memcmp(allocation.data + byte, value, static_cast<size_t>(access.bytes)) == 0;
-      bool combined = threads && (agrees || is_combined(*level, access.site, other));
-      if (!combined && !are_steps(*level, access.site, other) && !in_step(*level, access.site, other)) {
+      bool combined = threads && (agrees || are_combined_by_threads(*level, access.site, other));
+      if (!combined && !are_reduction_steps(*level, access.site, other) &&
+          !ordered_in_lockstep(*level, access.site, other)) {
         return fail_race(*level, stamp, other, writes ? "writes" : "reads", access, "writes", r, lane);
       }
       if (threads) break;
     }
-    if (const Level* level = unordered(shadow.updater); level && !in_step(*level, access.site, shadow.updater_site)) {
+    if (const LoopLevel* level = unordered(shadow.updater);
+        level && !ordered_in_lockstep(*level, access.site, shadow.updater_site)) {
       return fail_race(*level, shadow.updater, shadow.updater_site, "updates", access, "writes", r, lane);
     }
     shadow.writer = clock_;
@@ -354,8 +348,8 @@ bool Machine::note_update(Allocation& allocation, int64_t byte, const Access& ac
     for (bool writes : {true, false}) {
       const uint32_t stamp = writes ? shadow.writer : shadow.reader;
       const int other = writes ? shadow.writer_site : shadow.reader_site;
-      const Level* level = unordered(stamp);
-      if (level && !in_step(*level, access.site, other)) {
+      const LoopLevel* level = unordered(stamp);
+      if (level && !ordered_in_lockstep(*level, access.site, other)) {
         return fail_race(*level, stamp, other, writes ? "writes" : "reads", access, "updates", r, lane);
       }
     }
@@ -377,7 +371,7 @@ bool Machine::is_shared(const Thread& thread, const AllocationSite& site) {
 
 std::vector<int64_t> Machine::owner_of(const Thread& thread, const MemoryScope& scope) const {
   std::vector<int64_t> owner;
-  for (const Level* level : thread.levels) {
+  for (const LoopLevel* level : thread.levels) {
     const auto& axis = program_.loops[level->fork->site].axis;
     if (!axis) continue;
     if (!scope.is_shared_by(*axis)) {
@@ -419,13 +413,13 @@ bool Machine::allocate(Thread& thread, const Insn& in, Slot* r) {
 void Machine::release(Thread& thread, const Insn& in, const Slot* r) {
   if (is_shared(thread, program_.allocations[in.b])) return;  // shared by the team
   const Allocation* allocation = memory_.find(r[in.dst].i);
-  if (allocation && !thread.levels.empty() && options_.check_races) remember(*allocation);
+  if (allocation && !thread.levels.empty() && options_.check_races) record_writes_of(*allocation);
   memory_.release(r[in.dst].i);
 }
 
-void Machine::remember(const Allocation& allocation) {
+void Machine::record_writes_of(const Allocation& allocation) {
   if (!allocation.written) return;
-  std::vector<uint32_t>& stamps = left_behind_[allocation.site];
+  std::vector<uint32_t>& stamps = freed_writes_[allocation.site];
   stamps.resize(std::max(stamps.size(), static_cast<size_t>(allocation.size / allocation.granule)));
   for (int64_t g = 0; (g + 1) * allocation.granule <= allocation.size; ++g) {
     if (allocation.written[g * allocation.granule]) stamps[g] = clock_;

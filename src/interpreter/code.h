@@ -70,7 +70,7 @@ enum class Op : uint8_t {
   kMath,           // extra: Intrinsic; arguments in a, b, c (lanes each)
   kReinterpret,    // extra: type of a
   kAddress,        // dst = address of the first element of Access a
-  kAtomic,         // dst = element of Access a, which becomes that and b; dst + 1 is used on the way; extra: Intrinsic
+  kAtomic,         // dst = element of Access a, which becomes that and b; dst + 1 is scratch; extra: Intrinsic
   kSearch,         // dst = the place in [b, c) where Access a, at dst, holds the value of slot extra, or -1; dst + 1 is
                    // used on the way
   kJump,           // to a

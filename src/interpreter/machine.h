@@ -13,6 +13,7 @@
 #include "interpreter/code.h"
 #include "interpreter/interpreter.h"
 #include "interpreter/memory.h"
+#include "interpreter/race_levels.h"
 
 namespace tilewright::interpreter {
 
@@ -30,40 +31,41 @@ class Machine {
     const std::vector<InterpretArg>* args = nullptr;  // null: called by a function of the program
     int result = kNone, result_lanes = 1;             // slots of the caller
   };
-  /// Memory that threads of a team share: by allocation, how often a thread came there, and where along the axes whose
-  /// threads have copies of their own the thread is.
+  /// Team-shared allocations, by (instruction, execution count in this thread, indices along thread axes that do not
+  /// share the memory).
   using SharedKey = std::tuple<const Insn*, int, std::vector<int64_t>>;
   using Shared = std::map<SharedKey, int64_t>;
   using Occurrences = std::map<const Insn*, int>;
-  struct OwnLevel {
+  /// An execution of a parallel loop whose iterations this thread runs one after another.
+  struct LoopRun {
     Fork fork;
-    Level level;
-    Occurrences occurrences;  ///< when the loop began; each of its threads counts on from there
+    LoopLevel level;
+    Occurrences occurrences;  ///< at the start of the loop; each iteration starts from these
   };
   static constexpr size_t kInherited = SIZE_MAX;
   struct Team;
-  /// A store that is on its way.
-  struct Copy {
+  /// An asynchronous store that has not completed.
+  struct PendingStore {
     int64_t pointer = 0;  ///< address including the offset
     int site = 0;
     std::vector<std::byte> value;
   };
   struct Thread {
     std::vector<Frame> frames;
-    std::vector<Level*> levels;                  // parallel loops around, outermost first
-    std::vector<std::unique_ptr<OwnLevel>> own;  // levels that this thread runs itself
-    size_t own_used = 0;
-    std::vector<Copy> copies;               // since the last group was closed
-    std::vector<std::vector<Copy>> groups;  // groups that have not arrived, the oldest first
-    std::shared_ptr<Shared> shared;         // shared with the threads inside; null outside of teams
-    size_t shared_level = kInherited;       // number of levels when this thread made it
+    std::vector<LoopLevel*> levels;                   // enclosing parallel loops, outermost first
+    std::vector<std::unique_ptr<LoopRun>> loop_runs;  // those beyond the first `num_loop_runs` are free for reuse
+    size_t num_loop_runs = 0;
+    std::vector<PendingStore> open_group;                   // since the last group was committed
+    std::vector<std::vector<PendingStore>> pending_groups;  // committed groups that have not completed, oldest first
+    std::shared_ptr<Shared> shared;                         // team-shared memory; null outside of teams
+    size_t shared_level = kInherited;                       // levels.size() when this thread created `shared`
     Occurrences occurrences;
     Thread* parent = nullptr;
     Team* team = nullptr;
-    Level level;  // in its team
+    LoopLevel level;  // in its team
     int running_children = 0;
     int barrier = kNone;              // site, while waiting there
-    const Insn* warp_step = nullptr;  // while waiting for the rest of the warp
+    const Insn* warp_step = nullptr;  // warp instruction at which the thread waits for its warp
     std::list<std::unique_ptr<Thread>>::iterator place;
   };
   struct Team {
@@ -79,12 +81,14 @@ class Machine {
   void push_frame(Thread& thread, const Function& function);
   void store_returned(const Function& function, Slot value);
 
+  // A bool result is false after a failure, which is then in failure_.
+
   // execution (run.cc)
   Stop execute(Thread& thread);
   bool effect(Thread& thread, const Insn& in, Slot* r);
   bool return_from(Thread& thread, const Insn& in);
   bool check_axis(const Insn& in, const Slot* r);
-  /// At a site, once for each step.
+  /// Counts one step and checks the limits.
   bool check_limits(int site);
   bool call(Thread& thread, const CallSite& site);
   bool arithmetic(const Insn& in, Slot* r);
@@ -100,36 +104,46 @@ class Machine {
   // memory (access.cc)
   template <bool kWrite>
   bool access(const Insn& in, const Access& access, Slot* r);
-  bool shows_mirrored(const Access& access, const Slot* r);
+  /// Whether the access goes to the flat view of an argument with negative strides. Elsewhere elements never precede
+  /// the data pointer; here they do, so only the allocation bounds the access.
+  bool is_negative_stride_view(const Access& access, const Slot* r);
   bool locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation);
-  bool arrive(Thread& thread, size_t running);
+  /// Completes all but the last `running` groups of asynchronous stores.
+  bool complete_groups(Thread& thread, size_t running);
   bool fail_warp(const Insn& in);
   bool fail_mask(int site);
   bool fail_lane(int site, int64_t lane, int64_t source);
-  bool fail_on_its_way(const Access& access, const Slot* r, int lane);
+  bool fail_pending_store(const Access& access, const Slot* r, int lane);
   bool address(const Insn& in, Slot* r);
   bool atomic(const Insn& in, Slot* r);
   bool search(const Insn& in, Slot* r);
   bool allocate(Thread& thread, const Insn& in, Slot* r);
-  /// Threads of the team share what is allocated there.
+  /// Whether the threads of the team share the memory that is allocated at the site.
   static bool is_shared(const Thread& thread, const AllocationSite& site);
   std::vector<int64_t> owner_of(const Thread& thread, const MemoryScope& scope) const;
   void release(Thread& thread, const Insn& in, const Slot* r);
-  void remember(const Allocation& allocation);
+  void record_writes_of(const Allocation& allocation);
   bool fail_unwritten(const Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
   bool defer_unwritten(const Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
-  /// Threads that are together again, or done, have read what none of them has written.
+  /// Reports a deferred read of unwritten memory once the team has joined; returns whether there was one.
   bool has_unwritten();
   int64_t constant_memory(int number);
+  // note_*: check an access for races, and record it.
   bool note_read(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
   bool note_write(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane,
                   const std::byte* value);
   bool note_update(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
-  /// The level on which an access at `stamp` is unordered with now; null if it is ordered.
-  const Level* unordered(uint32_t stamp) const;
-  bool is_combined(const Level& level, int site, int other) const;
-  bool are_steps(const Level& level, int site, int other) const;
-  bool in_step(const Level& level, int site, int earlier) const;
+  /// Returns the level on which an access at `stamp` is unordered with the current access; null if it is ordered.
+  const LoopLevel* unordered(uint32_t stamp) const;
+  /// Whether both accesses belong to one reduction block whose steps are divided among threads, which then combine
+  /// their results. False if each thread executes all steps of an element.
+  bool are_combined_by_threads(const LoopLevel& level, int site, int other) const;
+  /// Whether both are steps of one reduction in different iterations of a loop over lanes, each of which has a partial
+  /// result; or one is a step and the other the init that it starts from, which comes before the lanes.
+  bool are_reduction_steps(const LoopLevel& level, int site, int other) const;
+  /// Whether lockstep execution of lanes orders both accesses: lanes execute each part of a statement together before
+  /// the next, so an access of an earlier iteration at an earlier position of the body comes first in that order, too.
+  bool ordered_in_lockstep(const LoopLevel& level, int site, int earlier) const;
 
   // threads (threads.cc)
   Status schedule();
@@ -142,7 +156,7 @@ class Machine {
   void resume(Thread& thread);
   bool release_barrier();
   // warp_steps.cc
-  using Warp = std::array<Thread*, kWarpLanes>;  ///< null: there is no such thread any more
+  using Warp = std::array<Thread*, kWarpLanes>;  ///< null: the thread does not exist or has finished
   std::vector<int64_t> warp_of(const Thread& thread, int64_t& lane);
   bool run_warp(const Warp& warp, const Insn& in);
   bool run_warps();
@@ -155,25 +169,25 @@ class Machine {
   bool fail_with(int message);
   bool fail_assumption(const Insn& in, const Slot* r);
   bool fail_bounds(const Access& access, const Slot* r, int lane);
-  bool fail_race(const Level& level, uint32_t stamp, int other_site, const char* other_does, const Access& access,
+  bool fail_race(const LoopLevel& level, uint32_t stamp, int other_site, const char* other_does, const Access& access,
                  const char* does, const Slot* r, int lane);
 
   const Program& program_;
   const InterpretOptions& options_;
   Memory memory_;
   std::vector<int64_t> constants_;
-  /// For memory that iterations of parallel loops had, by AllocationSite: when the last that wrote an element ended.
-  std::unordered_map<int, std::vector<uint32_t>> left_behind_;
+  /// Per AllocationSite: stamps of last writes to freed memory of parallel iterations (explains uninitialized reads).
+  std::unordered_map<int, std::vector<uint32_t>> freed_writes_;
   std::list<std::unique_ptr<Thread>> threads_;
   std::list<std::unique_ptr<Team>> teams_;
   Thread* current_ = nullptr;
-  std::vector<uint64_t> previous_;  // levels of the thread that ran last; empty behind a barrier
+  std::vector<uint64_t> previous_;  // levels of the thread that ran last; empty after a barrier
   uint64_t next_level_ = 1;
   uint32_t clock_ = 1;
   uint64_t steps_ = 0, step_limit_;
   std::chrono::steady_clock::time_point deadline_;
   std::optional<Diagnostic> failure_;
-  std::optional<Diagnostic> unwritten_;  ///< a read by one of the threads that are running
+  std::optional<Diagnostic> unwritten_;  ///< a deferred read of unwritten memory by a running thread
 };
 
 }  // namespace tilewright::interpreter

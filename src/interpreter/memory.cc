@@ -10,19 +10,15 @@ constexpr size_t kFilled = size_t{1} << 24;
 
 }  // namespace
 
-int64_t Fork::index_at(uint32_t stamp) const {
-  auto it = std::ranges::upper_bound(starts, stamp);
-  return it == starts.begin() ? 0 : indices[it - starts.begin() - 1];
-}
-
 int64_t Memory::allocate(int64_t bytes, int64_t granule, std::string name, bool track_written) {
   if (bytes < 0 || bytes >= int64_t{1} << kOffsetBits) return 0;
   auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
-  std::unique_ptr<std::byte[], Freed> data(static_cast<std::byte*>(std::calloc(size, 1)));
-  std::unique_ptr<uint8_t[], Freed> written(track_written ? static_cast<uint8_t*>(std::calloc(size, 1)) : nullptr);
+  std::unique_ptr<std::byte[], FreeDeleter> data(static_cast<std::byte*>(std::calloc(size, 1)));
+  std::unique_ptr<uint8_t[], FreeDeleter> written(track_written ? static_cast<uint8_t*>(std::calloc(size, 1))
+                                                                : nullptr);
   if (!data || (track_written && !written)) return 0;
-  // Not zero: who relies on zeros should notice. Where that is found anyhow, a workspace of which little is used in the
-  // time there is takes no more than that of the machine's memory.
+  // Not zero, so that a program that relies on zeros computes wrong results. Large memory whose writes are tracked
+  // stays zero: unwritten reads are reported anyhow, and untouched pages cost no memory.
   if (!track_written || size <= kFilled) std::memset(data.get(), 0xCD, size);
   int64_t pointer = adopt(data.get(), bytes, granule, true, std::move(name));
   Allocation& allocation = *find(pointer);

@@ -67,10 +67,10 @@ bool Machine::fail_bounds(const Access& access, const Slot* r, int lane) {
 bool Machine::fail_unwritten(const Allocation& allocation, int64_t byte, const Access& access, const Slot* r,
                              int lane) {
   std::string reads = where(access.site) + " reads " + element(access, r, lane);
-  auto left = left_behind_.find(allocation.site);
+  auto left = freed_writes_.find(allocation.site);
   auto granule = static_cast<size_t>(byte / allocation.granule);
-  bool known = left != left_behind_.end() && granule < left->second.size() && !current_->levels.empty();
-  if (const Level* level = known ? unordered(left->second[granule]) : nullptr) {
+  bool known = left != freed_writes_.end() && granule < left->second.size() && !current_->levels.empty();
+  if (const LoopLevel* level = known ? unordered(left->second[granule]) : nullptr) {
     const LoopSite& loop = program_.loops[level->fork->site];
     const std::string& name = program_.sites[access.site].buffer->name;
     auto iteration = [&](int64_t index) { return loop.var->name_hint + " = " + std::to_string(index); };
@@ -110,12 +110,12 @@ bool Machine::fail_mask(int site) {
 
 bool Machine::fail_lane(int site, int64_t lane, int64_t source) {
   return fail("interpret/warp-lane",
-              where(site) + ": lane " + std::to_string(lane) + " asks for the value of lane " + std::to_string(source) +
+              where(site) + ": lane " + std::to_string(lane) + " shuffles from lane " + std::to_string(source) +
                   ", which does not take part",
               site, "shuffle within segments whose threads all take part: lower the width");
 }
 
-bool Machine::fail_on_its_way(const Access& access, const Slot* r, int lane) {
+bool Machine::fail_pending_store(const Access& access, const Slot* r, int lane) {
   return fail("interpret/async-copy",
               where(access.site) + " reads " + element(access, r, lane) +
                   ", which an asynchronous copy writes that nobody has waited for",
@@ -125,7 +125,7 @@ bool Machine::fail_on_its_way(const Access& access, const Slot* r, int lane) {
 }
 
 /// `does`: "reads", "writes", "updates".
-bool Machine::fail_race(const Level& level, uint32_t stamp, int other_site, const char* other_does,
+bool Machine::fail_race(const LoopLevel& level, uint32_t stamp, int other_site, const char* other_does,
                         const Access& access, const char* does, const Slot* r, int lane) {
   const LoopSite& loop = program_.loops[level.fork->site];
   auto iteration = [&](int64_t index) { return loop.var->name_hint + " = " + std::to_string(index); };

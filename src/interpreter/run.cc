@@ -356,10 +356,10 @@ bool Machine::effect(Thread& thread, const Insn& in, Slot* r) {
     case Op::kLeave:
       return leave(thread);
     case Op::kCloseGroup:
-      thread.groups.push_back(std::exchange(thread.copies, {}));
+      thread.pending_groups.push_back(std::exchange(thread.open_group, {}));
       return true;
     case Op::kWaitGroup:
-      return arrive(thread, static_cast<size_t>(in.a));
+      return complete_groups(thread, static_cast<size_t>(in.a));
     case Op::kArgDimension:
     case Op::kArgStride:
       return argument_size(thread.frames.back(), in, r);

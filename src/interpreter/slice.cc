@@ -290,7 +290,7 @@ class Slicer {
     return all_of(store.loops, [&](size_t at) { return !loops_[at].is_bounded || !loops_[at].range.is_empty(); });
   }
 
-  /// From the first to the last iteration in which the store may reach the demand.
+  /// Returns the interval from the first to the last iteration in which the store may write a demanded element.
   Interval needed_for(const Loop& loop, const Store& store) {
     looks_ = 0;
     const std::optional<int64_t> first = find(loop, store, loop.range, false);

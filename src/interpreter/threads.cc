@@ -12,7 +12,7 @@ namespace {
 /// Beyond this many iterations a report of a race no longer knows the number of the other one.
 constexpr size_t kMaxHistory = size_t{1} << 20;
 
-void begin_slice(Level& level, uint32_t stamp) {
+void begin_slice(LoopLevel& level, uint32_t stamp) {
   level.start = stamp;
   if (level.fork->starts.size() >= kMaxHistory) return;
   level.fork->starts.push_back(stamp);
@@ -22,32 +22,32 @@ void begin_slice(Level& level, uint32_t stamp) {
 }  // namespace
 
 void Machine::enter(Thread& thread, const Insn& in) {
-  if (thread.own_used == thread.own.size()) thread.own.push_back(std::make_unique<OwnLevel>());
-  OwnLevel& own = *thread.own[thread.own_used++];
-  own.fork.site = in.extra;
-  own.fork.begin = ++clock_;
-  own.fork.starts.clear();
-  own.fork.indices.clear();
-  own.level = {&own.fork, own.fork.begin, 0, next_level_++, false};
+  if (thread.num_loop_runs == thread.loop_runs.size()) thread.loop_runs.push_back(std::make_unique<LoopRun>());
+  LoopRun& loop_run = *thread.loop_runs[thread.num_loop_runs++];
+  loop_run.fork.site = in.extra;
+  loop_run.fork.begin = ++clock_;
+  loop_run.fork.starts.clear();
+  loop_run.fork.indices.clear();
+  loop_run.level = {&loop_run.fork, loop_run.fork.begin, 0, next_level_++, false};
   if (program_.loops[in.extra].is_thread) {
     begin_shared(thread);
-    own.occurrences = thread.occurrences;
+    loop_run.occurrences = thread.occurrences;
   }
-  thread.levels.push_back(&own.level);
+  thread.levels.push_back(&loop_run.level);
 }
 
 void Machine::iterate(Thread& thread, int64_t index) {
-  Level& level = *thread.levels.back();
+  LoopLevel& level = *thread.levels.back();
   level.index = index;
   begin_slice(level, ++clock_);
   if (thread.shared && program_.loops[level.fork->site].is_thread) {
-    thread.occurrences = thread.own[thread.own_used - 1]->occurrences;
+    thread.occurrences = thread.loop_runs[thread.num_loop_runs - 1]->occurrences;
   }
 }
 
 bool Machine::leave(Thread& thread) {
   thread.levels.pop_back();
-  --thread.own_used;
+  --thread.num_loop_runs;
   return end_shared(thread);
 }
 
@@ -66,7 +66,7 @@ bool Machine::end_shared(Thread& thread) {
   return !has_unwritten();
 }
 
-/// Starts one thread for each iteration; the forking one goes on behind the loop when all have joined.
+/// Starts one thread for each iteration. The forking thread continues after the loop when all have joined.
 bool Machine::fork(Thread& thread, const Insn& in) {
   Frame& frame = thread.frames.back();
   int64_t start = frame.slots[in.a].i, count = frame.slots[in.b].i;
@@ -105,8 +105,7 @@ bool Machine::fork(Thread& thread, const Insn& in) {
   return true;
 }
 
-/// The thread goes on. Where it is another thread of a team than the one that ran before, a new slice of its iteration
-/// begins.
+/// Makes the thread the running one. If another thread of its team ran before, a new slice of its iteration begins.
 void Machine::resume(Thread& thread) {
   current_ = &thread;
   bool same = true;
@@ -164,7 +163,7 @@ Status Machine::schedule() {
     resume(thread);
     Stop stop = execute(thread);
     previous_.clear();
-    for (const Level* level : thread.levels) previous_.push_back(level->id);
+    for (const LoopLevel* level : thread.levels) previous_.push_back(level->id);
     if (stop == Stop::kFailed) return std::move(*failure_);
     if (stop != Stop::kFinished) {
       ++it;

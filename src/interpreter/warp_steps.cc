@@ -164,15 +164,15 @@ void distribute(const WarpLoad& load, const Lanes& given, const Lanes& results) 
 /// Threads with the same key are one warp: 32 neighbors in a block, x running fastest.
 std::vector<int64_t> Machine::warp_of(const Thread& thread, int64_t& lane) {
   std::vector<int64_t> key;
-  std::array<const Level*, 3> axes{};
-  for (const Level* level : thread.levels) {
+  std::array<const LoopLevel*, 3> axes{};
+  for (const LoopLevel* level : thread.levels) {
     const auto& axis = program_.loops[level->fork->site].axis;
     const bool is_thread = axis && axis->level == ThreadAxis::Level::kThread;
     if (is_thread) axes[static_cast<size_t>(axis->dimension)] = level;
     if (!is_thread) key.push_back(level->index);
   }
   int64_t index = 0;
-  for (const Level* axis : reversed(axes)) {
+  for (const LoopLevel* axis : reversed(axes)) {
     // A loop over threads whose threads run one after another has no neighbors.
     if (axis && axis->fork->count == 0) key.push_back(axis->index);
     if (axis && axis->fork->count > 0) index = index * axis->fork->count + axis->index;

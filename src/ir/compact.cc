@@ -14,7 +14,7 @@ namespace tilewright {
 namespace {
 
 constexpr std::string_view kMagic = "\x01tilewright";
-/// Behind the last node, where the kind of another one could stand; the number of the root follows.
+/// Marks the end of the nodes, in place of a kind. The number of the root follows.
 constexpr uint64_t kEnd = 255;
 
 template <class F>

@@ -133,7 +133,7 @@ struct Ramp {
 };
 struct Broadcast {
   Expr value;
-  Expr lanes;
+  Expr lanes;  ///< number of copies of `value`
   using Members = Fields<&Broadcast::value, &Broadcast::lanes>;
 };
 struct Let {
@@ -150,7 +150,7 @@ struct Call {
   using Members = Fields<&Call::dtype, &Call::op, &Call::args>;
 };
 struct Shuffle {
-  std::vector<Expr> vectors, indices;
+  std::vector<Expr> vectors, indices;  ///< lane i is lane indices[i] of the concatenated vectors
   using Members = Fields<&Shuffle::vectors, &Shuffle::indices>;
 };
 /// A commutative, associative combination of tuples: result(lhs, rhs), with its identity.
@@ -167,12 +167,12 @@ struct Range {
   using Members = Fields<&Range::min, &Range::extent>;
 };
 enum class IterType : uint8_t {
-  kDataPar,
-  kThreadIndex,
-  kCommReduce,
-  kOrdered,
-  kOpaque,
-  kUnrolled,
+  kDataPar,      ///< spatial: iterations are independent
+  kThreadIndex,  ///< thread_binding of a loop
+  kCommReduce,   ///< reduction: iterations combine values, in any order
+  kOrdered,      ///< scan: iterations run in order
+  kOpaque,       ///< unknown dependences
+  kUnrolled,     ///< this and the next three: TVM has them; a block axis cannot be of such a type
   kVectorized,
   kParallelized,
   kTensorized,
@@ -194,12 +194,12 @@ struct Buffer {
   Def<Var> data;  ///< pointer to elements; its type carries the storage scope
   DataType dtype;
   std::vector<Expr> shape;
-  std::vector<int64_t> axis_separators;
-  std::vector<Expr> strides;  ///< in elements; empty: row-major and compact
-  Expr elem_offset;           ///< in elements; null means 0
+  std::vector<int64_t> axis_separators;  ///< dimensions at which flattening starts a new physical dimension
+  std::vector<Expr> strides;             ///< in elements; empty: row-major and compact
+  Expr elem_offset;                      ///< in elements; null means 0
   std::string name;
   int64_t data_alignment = 64;  ///< bytes
-  int64_t offset_factor = 1;
+  int64_t offset_factor = 1;    ///< elem_offset is a multiple of this
   BufferKind buffer_type = BufferKind::kDefault;
   std::vector<Ref<Axis>> axes = {};  ///< empty: dense
   Expr default_value = {};           ///< value at coordinates that a sparse buffer does not store; null means 0

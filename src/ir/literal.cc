@@ -162,7 +162,7 @@ IntegerRange hull(const IntegerRange& a, const IntegerRange& b) {
   return {std::min(a.low, b.low), std::max(a.high, b.high)};
 }
 
-/// Nothing where a value has more than 126 bits.
+/// Returns the ranges of the tree's values; nothing if a value needs more than 126 bits.
 std::optional<IntegerRanges> ranges_of(const NodeRef& tree) {
   if (const IntImm* v = tree.as<IntImm>()) return IntegerRanges{range_of_constant(*v), range_of_constant(*v)};
   const Parts parts = parts_of(tree);

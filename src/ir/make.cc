@@ -31,7 +31,7 @@ namespace {
          operand.is<Buffer>() || operand.is<BufferRegion>() ? "index it: A[i]" : "an expression has one value");
 }
 
-/// By kind: asked for each child of each node.
+/// Whether a kind is an expression. A table, because it is looked up for each child of each node.
 constexpr bool kIsExpr[] = {
 #define X(name, sort, ...) Sort::k##sort == Sort::kExpr,
 #include "ir/kinds.def"

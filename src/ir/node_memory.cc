@@ -30,11 +30,11 @@ constexpr size_t kChunkBytes = 16 << 10;
 constexpr size_t kChunksAtOnce = 32;
 /// Empty chunks that keep their memory for the next program.
 constexpr size_t kMaxSpare = 1024;
-/// With no more bytes of a chunk alive, what is free in it is used again once no empty chunk is left.
+/// Free memory of a chunk with at most this many live bytes is reused if no chunk is empty.
 constexpr uint32_t kMostLiveBytes = kChunkBytes / 4 * 3;
-/// Free memory between live nodes that is used again: a few nodes in a row.
+/// Minimum bytes between live nodes that are reused: a few nodes in a row.
 constexpr size_t kLeastRun = 128;
-/// A node is no smaller, so that at most one begins in each window of a chunk.
+/// Minimum size of a node, so that at most one begins in each window of a chunk.
 constexpr size_t kWindow = 32;
 /// The largest node, so that a byte holds the place and the size of a free one.
 constexpr size_t kMaxNodeBytes = 504;
@@ -128,7 +128,7 @@ Chunk* fresh_chunk(Pool& pool) {
   return new (memory) Chunk{};
 }
 
-/// Where a thread allocates. A plain aggregate: reading it takes no check whether it was initialized.
+/// Allocation state of a thread. A plain aggregate, so that access needs no initialization check.
 struct Current {
   Chunk* chunk;
   char *next, *end;    ///< a run of free memory

@@ -12,7 +12,7 @@
 namespace tilewright {
 namespace {
 
-/// The column `effect` as the row has it.
+/// The `effect` column of a row. kSynchronize is kUpdateState plus the flag `synchronizes`.
 enum class EffectColumn : uint8_t { kPure, kReadState, kUpdateState, kSynchronize, kSpecial };
 constexpr Effect effect_in(EffectColumn column) {
   switch (column) {
@@ -26,7 +26,9 @@ constexpr Effect effect_in(EffectColumn column) {
       return Effect::kUpdateState;
   }
 }
+/// The `cost` column (ir/intrinsics.def).
 enum class Cost : uint8_t { kInstruction, kScalar, kFunction, kScalarFunction };
+/// Widest element with vector code; 0: vectors are scalarized.
 constexpr int vector_bits(Cost cost) { return cost == Cost::kInstruction || cost == Cost::kFunction ? 64 : 0; }
 
 #define TW_ROW(name, arity, effect, typing, script, folds, cost, of_floats, of_integers) \

@@ -38,7 +38,7 @@ struct IntrinsicRow {
   Typing typing;
   ScriptType script;
   Folds folds;
-  int vector_bits;              ///< widest element of which vector code exists; 0: vectors are taken apart
+  int vector_bits;              ///< widest element with vector code; 0: vectors are scalarized
   bool elementary;              ///< computed by a function of libm or by vector code that takes tens of operations
   bool of_floats, of_integers;  ///< what ir/meaning.h computes
 

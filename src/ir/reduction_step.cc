@@ -19,7 +19,7 @@ bool is_of_bits(Intrinsic intrinsic) {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Of formats without it, such as float8_e4m3fn, the largest number is as good.
+/// Whether the type has infinity. In formats without it, such as float8_e4m3fn, the largest number is used instead.
 bool has_infinity(DataType type) { return type.is_float() && std::isinf(round_float(type.element(), kInfinity)); }
 
 bool loads_from(const Expr& e, const Ref<Var>& data) {

@@ -75,8 +75,8 @@ class NodeNumbering {
 };
 
 // Programs are hashed and compared right after other work, so most of the time goes into fetching code and nodes that
-// are not in the caches: the children of a node are asked for before the first is visited, and what all kinds share are
-// functions of their own, to keep the parts of each kind small.
+// are not in the caches: the children of a node are prefetched before the first is visited, and code that all kinds
+// share is in functions of its own, to keep the code of each kind small.
 
 /// A handle that is used, not defined: vectors of them are arrays of NodeRef.
 template <class F>
@@ -116,7 +116,7 @@ class Comparer {
   [[gnu::cold, gnu::noinline]] bool differ_in_size(const NodeRef& a, const NodeRef& b, size_t left, size_t right) {
     return differ(a, b, std::to_string(left) + " and " + std::to_string(right) + " elements");
   }
-  /// The way to a mismatch is put together on the way back from it: equal programs pay nothing.
+  /// Builds the path to a mismatch while the recursion returns from it, so that equal programs do not pay for paths.
   [[gnu::cold, gnu::noinline]] bool inside(std::string_view before, std::string_view step, std::string_view after) {
     mismatch->path.insert(0, std::string(before) + std::string(step) + std::string(after));
     return false;

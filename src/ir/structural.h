@@ -27,8 +27,8 @@ std::optional<Mismatch> find_mismatch(const NodeRef& lhs, const NodeRef& rhs, bo
 inline bool structural_equal(const NodeRef& lhs, const NodeRef& rhs, bool map_free_vars = false) {
   return !find_mismatch(lhs, rhs, map_free_vars);
 }
-/// The same in every process; version 2 of the scheme. Equal programs have equal hashes; free variables enter by the
-/// order of their first occurrence.
+/// Returns a hash that all processes agree on (version 2). Equal programs have equal hashes; free variables enter by
+/// the order of their first occurrence.
 Hash128 structural_hash(const NodeRef& node);
 /// Whether two expressions are equal if each variable and buffer matches itself only. Cheaper than structural_equal()
 /// on common expressions, because no mapping of variables is needed.

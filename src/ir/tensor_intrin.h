@@ -33,7 +33,7 @@ struct TensorIntrin {
   std::vector<std::string> features;  ///< instruction sets that the implementation needs, by the names of targets
   bool compact = true;                ///< buffers without strides that it accesses by pointer must be contiguous
 
-  /// The same functions with 64-bit indices. register_tensor_intrin() derives them; null if that is impossible.
+  /// `desc` and `impl` with 64-bit indices. register_tensor_intrin() derives them; null if that is impossible.
   Ref<PrimFunc> wide_desc{}, wide_impl{};
 
   /// Returns the single block of a description or implementation; null if the function has another form.

@@ -171,7 +171,7 @@ void Verifier::define_sizes(const Buffer& buffer, const NodeRef& where) {
   });
 }
 
-/// Those that were defined since there were `known` of them.
+/// Undefines the sizes that were defined since there were `known` sizes.
 void Verifier::undefine_sizes(size_t known) {
   for (; sizes_.size() > known; sizes_.pop_back()) undefine(sizes_.back());
 }

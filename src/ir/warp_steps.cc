@@ -44,7 +44,7 @@ std::pair<Expr, Expr> place_of_sum(const Expr& lane, const Expr& r) {
           floordiv(r, 4) * 8 + floormod(lane, 4) * 2 + floormod(r, 2)};
 }
 
-/// Where a lane finds register r of b[32, 16] in bytes.
+/// Returns the index of the byte of b[32, 16] that is byte r of a lane's registers.
 Expr place_of_byte(const Expr& lane, const Expr& r, const Expr& stride) {
   const Expr row = floordiv(floormod(r, 8), 4) * 16 + floormod(lane, 4) * 4 + floormod(r, 4);
   return row * stride + floordiv(lane, 4) + floordiv(r, 8) * 8;

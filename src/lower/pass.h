@@ -25,51 +25,51 @@ struct Promotion {
   SpanId span = 0;
 };
 
-/// Something the user may want to know about, though the program is correct: a loop that could not be vectorized.
+/// A note for the user about a correct program, such as a loop that could not be vectorized.
 struct Note {
   std::string code, function, message;
   SpanId span = 0;  ///< span of the loop, the block or the buffer
 };
 
-/// Beside the program: what passes may look at, and what they report.
+/// Shared state of passes: options, and what they report.
 struct PassContext {
   const Target& target;
   std::string function;  ///< name of the function being lowered; empty while the module is
-  bool called = false;   ///< by another function of the module
+  bool called = false;   ///< another function of the module calls it
   bool check_bounds = false, check_races = true;
   std::vector<Promotion> promotions;
   std::vector<Note> notes;
-  /// limits of each function, before the first pass
+  /// size limits by function, from before the first pass
   std::map<std::string, std::vector<analysis::SizeLimit>> size_limits;
-  /// The loops that the program marks as vectorized: the name of the variable, and the place in the user's text.
+  /// The loops that the program marks as vectorized: the name of the variable, and the location in the user's text.
   std::set<std::pair<std::string, SpanId>> vectorized_loops = {};
 };
 
 using PassResult = Result<Ref<PrimFunc>>;
-/// The types of passes. Functions are lowered one by one where a pass has no need to see others; a pass over the module
-/// may add, replace and remove them, as a split into functions of the host and of the device does.
+/// The types of passes. A function pass sees one function at a time. A module pass may add, replace and remove
+/// functions, as the split into host and device functions does.
 using FunctionPass = PassResult(const Ref<PrimFunc>& func, PassContext& context);
 using ModulePass = Result<Ref<Module>>(const Ref<Module>& module, PassContext& context);
 
-/// Bytes in all vector registers of a CPU, or in the registers of one GPU thread.
+/// Returns the bytes in all vector registers of a CPU, or in the registers of one GPU thread.
 inline int64_t register_bytes(const Target& target) {
   if (target.is_in(TargetSet::kGpu)) return int64_t{255} * 4;
   return int64_t{target.vector_bits} / 8 * target.vector_registers;
 }
-/// Memory of one thread: registers, on a CPU.
+/// Whether the buffer is private to one thread (registers, on a CPU).
 bool is_local(const Buffer& buffer);
 bool is_local(const Allocate& allocate);
-/// Why a buffer of scope "local" cannot live in registers, however it is accessed; empty if it can, if only just.
+/// Returns why a buffer of scope "local" cannot live in registers, however it is accessed; empty if its size allows it.
 std::string why_no_registers(const Allocate& allocate, const Target& target);
 /// Whether the allocation is a buffer of scope "local" that could live in registers.
 inline bool fits_registers(const Allocate& allocate, const Target& target) {
   return is_local(allocate) && why_no_registers(allocate, target).empty();
 }
 
-/// Sizes of arguments are not negative.
+/// Lets the analyzer assume that argument sizes are nonnegative.
 void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer);
 
-/// The statement with its body replaced by `change(body)`.
+/// Returns the statement with its body replaced by `change(body)`.
 template <class T, class F>
 Stmt around_changed(const Ref<T>& s, F&& change) {
   T copy = *s;

@@ -270,7 +270,7 @@ class WorkerPipeline {
   }
 
   void drop() { pipeline()->drop(); }
-  /// Also while another thread waits in poll(), which comes back then.
+  /// Closes the pipeline. If another thread waits in poll(), that returns.
   void close() {
     std::shared_ptr<MeasurePipeline> ending = std::move(pipeline_);
     if (!ending) return;

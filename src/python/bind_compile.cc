@@ -189,7 +189,7 @@ void bind_object_code(nb::module_& m) {
         return kernels;
       },
       "lowered"_a, nb::sig("def kernel_sizes(lowered: Module) -> list[dict[str, Any]]"),
-      "What a block of each kernel has: threads, bytes of shared memory (None: open sizes decide), and barriers.");
+      "What a block of each kernel has: threads, bytes of shared memory (None: symbolic sizes decide), and barriers.");
 }
 
 void bind_sparse_lowering(nb::module_& m) {

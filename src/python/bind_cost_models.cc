@@ -115,7 +115,7 @@ struct PythonCostModel final : PythonClass<CostModel, kCostModelException> {
   }
   Result<std::vector<double>> predict(const TuneContext& context, const MeasureCandidates& candidates) override {
     return call("predict", [&](const nb::object&) -> Result<std::vector<double>> {
-      // As models that rank together ask one another.
+      // The same function that models call when they rank together.
       nb::object scores_from = nb::module_::import_("tilewright.cost_model.features_of").attr("scores_from");
       Numbers scores = numbers_of(scores_from(nb::find(self()), context_to_python(context), candidates));
       std::vector<double> values(scores.data(), scores.data() + scores.size());
@@ -132,7 +132,7 @@ struct PythonCostModel final : PythonClass<CostModel, kCostModelException> {
   search::Warnings warnings_;
 };
 
-/// As those in C++ see it, who get data whatever a subclass in Python does.
+/// Extracts features through the C++ interface, which checks what a subclass in Python returns.
 nb::list check(FeatureExtractor& self, const TuneContext& context, nb::handle candidates) {
   MeasureCandidates given = candidates_of(candidates);
   return matrices_to_python(unwrap(gil_released([&] { return self.extract_from(context, given); })));

@@ -61,7 +61,7 @@ class Server final : public sql::Connection {
   HeldCallable driver_;
 };
 
-/// Without the lock of Python: it may wait for another process, or for a server.
+/// Runs database work without the GIL: it may wait for another process or a server.
 template <class Work>
 auto without_gil(Work&& work) {
   GilReleased release;

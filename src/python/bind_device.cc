@@ -111,7 +111,7 @@ struct Reach {
   int64_t low = 0, high = 0;
 };
 
-/// Nothing where the distances do not fit.
+/// Returns the byte range that the elements occupy; nothing if it does not fit 64 bits.
 std::optional<Reach> reach_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
                               const DataType& dtype) {
   Reach reach;
@@ -249,7 +249,7 @@ int32_t copy_apart(tw_ctx* context, const DLDevice& device, const tw_device_poin
   return code;
 }
 
-/// Both compact, of one type and size, on one device.
+/// Copies between compact arrays of one type and size on one device.
 void copy_on_device(const DeviceArray& to, const DeviceArray& from) {
   check_writable(to);
   check_alive(from);

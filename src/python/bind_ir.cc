@@ -49,18 +49,18 @@ struct type_caster<tilewright::python::WideInteger> {
 namespace tilewright::python {
 
 template <>
-struct Crossing<&TensorData::bytes> {
+struct FieldConversion<&TensorData::bytes> {
   using type = nb::bytes;
-  static std::string take(nb::bytes&& value) { return {value.c_str(), value.size()}; }
-  static nb::object give(const std::string& field) { return nb::bytes(field.data(), field.size()); }
+  static std::string from_python(nb::bytes&& value) { return {value.c_str(), value.size()}; }
+  static nb::object to_python(const std::string& field) { return nb::bytes(field.data(), field.size()); }
 };
 
 /// A number keeps its digits for the cast.
 template <>
-struct Crossing<&Cast::value> {
+struct FieldConversion<&Cast::value> {
   using type = Operand;
-  static Expr take(Operand&& value) { return value.node.defined() ? exact(value) : Expr(); }
-  static nb::object give(const Expr& field) { return node_to_python(field); }
+  static Expr from_python(Operand&& value) { return value.node.defined() ? exact(value) : Expr(); }
+  static nb::object to_python(const Expr& field) { return node_to_python(field); }
 };
 
 namespace {
@@ -105,7 +105,8 @@ constexpr bool kHasTwoOperands = requires(T node) {
 
 template <class T, class Class, auto... M>
 void bind_fields(Class& cls, Fields<M...>) {
-  (cls.def_prop_ro(field_name<M>(), [](const NodeOf<T>& self) { return Crossing<M>::give(self.data.*M); }), ...);
+  (cls.def_prop_ro(field_name<M>(), [](const NodeOf<T>& self) { return FieldConversion<M>::to_python(self.data.*M); }),
+   ...);
   cls.attr("__match_args__") = nb::make_tuple(detail::kMemberName<M>...);
 
   if constexpr (kHasTwoOperands<T>) {
@@ -127,12 +128,12 @@ void bind_fields(Class& cls, Fields<M...>) {
   if constexpr (std::is_same_v<T, IntImm>) return bind_integer(cls);
   T defaults{};
   // One argument a field, in the order of the list; an omitted handle is None, which make() refuses where it matters.
-  cls.def(nb::new_([](typename Crossing<M>::type... values) {
+  cls.def(nb::new_([](typename FieldConversion<M>::type... values) {
             T data{};
-            ((data.*M = Crossing<M>::take(std::move(values))), ...);
+            ((data.*M = FieldConversion<M>::from_python(std::move(values))), ...);
             return make(std::move(data));
           }),
-          nb::arg(field_name<M>()).none() = Crossing<M>::give(defaults.*M)...);
+          nb::arg(field_name<M>()).none() = FieldConversion<M>::to_python(defaults.*M)...);
 }
 
 template <class T, class Base>
@@ -249,7 +250,7 @@ void bind_expr_operators(nb::class_<ExprNode, NodeBase>& cls) {
   bind_operator<le, Kind::kLE>(cls, "__le__", nullptr);
   bind_operator<gt, Kind::kGT>(cls, "__gt__", nullptr);
   bind_operator<ge, Kind::kGE>(cls, "__ge__", nullptr);
-  // As TVM's Python does; for floats 0 - x would lose the sign of zero.
+  // Multiply by -1, as TVM's Python does; for floats 0 - x would lose the sign of zero.
   cls.def("__neg__", [](const Operand& self) {
     if (self.is_number)
       return apply<mul, Kind::kMul>(self, is_integers(self) ? integer_of_python(-1) : number_of_python(-1));

@@ -86,36 +86,37 @@ void bind_machine(nb::module_& m) {
           "description"_a = "native",
           nb::sig("def __init__(self, description: str | dict[str, Any] | Target = \"native\") -> None"))
       .def_prop_ro(
-          "kind", [](const Target& t) { return std::string(t.kind_name()); }, "What runs the code: \"llvm\", ...")
-      .def_prop_ro("keys", &Target::keys, "The families it belongs to, the nearest first.")
+          "kind", [](const Target& t) { return std::string(t.kind_name()); },
+          "Name of the target kind, such as \"llvm\".")
+      .def_prop_ro("keys", &Target::keys, "Families of the target, the most specific first.")
       .def_prop_ro(
           "host", [](const Target& t) { return t.launcher ? std::optional(*t.launcher) : std::nullopt; },
-          "The target of the code that launches it; None where none is named.")
+          "The target of the code that launches kernels; None if unset.")
       .def("with_host", &Target::with_host, "host"_a,
-           "The same target, launched from `host`, which must be a processor.")
+           "Return a copy whose kernels are launched from `host`, which must be a CPU target.")
       .def_ro("cpu", &Target::cpu, "LLVM's name of the processor.")
       .def_prop_ro("features", &Target::feature_names,
                    "Instruction sets that compiled code may use, in LLVM's spelling.")
       .def_ro("vector_bits", &Target::vector_bits, "Width of the vector registers in use.")
-      .def_ro("vector_registers", &Target::vector_registers, "How many of them there are.")
+      .def_ro("vector_registers", &Target::vector_registers, "Number of vector registers.")
       .def_ro("num_cores", &Target::num_cores, "Threads of a parallel loop.")
-      .def_ro("l1_bytes", &Target::l1_bytes, "Data cache of one core.")
-      .def_ro("l2_bytes", &Target::l2_bytes, "Second cache of one core.")
-      .def_ro("l3_bytes", &Target::l3_bytes, "Third cache as far as one core can use it; 0 where there is none.")
+      .def_ro("l1_bytes", &Target::l1_bytes, "Bytes of the L1 data cache of one core.")
+      .def_ro("l2_bytes", &Target::l2_bytes, "Bytes of the L2 cache of one core.")
+      .def_ro("l3_bytes", &Target::l3_bytes, "Bytes of the L3 cache that one core can use; 0: none.")
       .def_ro("max_threads_per_block", &Target::max_threads_per_block, "Threads that a block of a GPU may have.")
       .def_ro("max_shared_memory_per_block", &Target::max_shared_memory_per_block,
               "Bytes that the threads of a block may share.")
-      .def("json", &Target::json, "The same as JSON text.")
+      .def("json", &Target::json, "Return the target as JSON text.")
       .def(
           "with_num_cores",
           [](const Target& t, int64_t cores) {
             if (cores < 1 || cores > 4096)
               throw Exception(argument_error(
                   "target/value", fmt::format("num_cores is {}, which is not an integer from 1 to 4096", cores),
-                  "leave it out for all that there are"));
+                  "omit it to use all cores"));
             return t.with_num_cores(static_cast<int>(cores));
           },
-          "cores"_a, "The same machine with another number of cores.")
+          "cores"_a, "Return a copy with another number of cores.")
       .def("__str__", &Target::str)
       .def("__repr__", [](const Target& t) { return fmt::format("Target(\"{}\")", t.str()); })
       .def("__reduce__", [](const Target& t) { return nb::make_tuple(nb::type<Target>(), nb::make_tuple(t.json())); })
@@ -128,8 +129,8 @@ void bind_machine(nb::module_& m) {
           },
           "other"_a.none(), nb::sig("def __eq__(self, other: object, /) -> bool"));
   m.def("known_cpus", &known_cpus, "Names of processors that a target may have.");
-  m.def("known_target_tags", &known_target_tags, "Names of whole targets.");
-  m.def("known_target_kinds", &known_target_kinds, "What the first word of a target may be, beside \"native\".");
+  m.def("known_target_tags", &known_target_tags, "Names of predefined targets.");
+  m.def("known_target_kinds", &known_target_kinds, "Names of target kinds, such as \"llvm\".");
   m.def("host_cpu", &host_cpu,
         "What the processor of this machine calls itself, and how much of it this process may use.");
   m.def("measure_roofs", &measure_roofs, "threads"_a = 0,

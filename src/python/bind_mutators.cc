@@ -56,11 +56,10 @@ void bind_mutator_base(nb::module_& m) {
       .def("apply", &apply_mutator, "trace"_a, "seed"_a = nb::none(),
            "Change a decision.\n\nArgs:\n    trace: of a candidate.\n"
            "    seed: determines all samples; None: a random one.\n\nReturns:\n"
-           "    The trace, without what postprocessors did, with a decision changed; None where there is nothing to "
-           "change.",
+           "    The trace without postprocessing steps, with one decision changed; None if there is nothing to change.",
            nb::sig("def apply(self, trace: Trace, seed: int | None = None) -> Trace | None"))
       .def("clone", &clone_part<Mutator>,
-           "A mutator like this one, for another context. A subclass that does not define it is shared.",
+           "Return a copy of this mutator for another context. A subclass that does not define it is shared.",
            nb::sig("def clone(self) -> Mutator"))
       .def_static("defaults", &search::default_mutators, "kind"_a,
                   "The mutators for a kind of target (\"llvm\", \"avx512\", \"vnni\", \"cuda\", ...), each with its "
@@ -85,9 +84,9 @@ void bind_mutators(nb::module_& m) {
   part<search::MutateTileSize>(m, "Move a factor from one tile of a loop to another.");
   part<search::MutateUnroll>(m, "Sample another limit for unrolling.");
   part<search::MutateParallel>(
-      m, "Ask for another number of parallel jobs.",
-      "Make one.\n\nArgs:\n    max_jobs_per_core: how many jobs a core of the target gets at most.");
-  part<search::MutateComputeLocation>(m, "Compute a block elsewhere.");
+      m, "Sample another number of parallel jobs.",
+      "Create the mutator.\n\nArgs:\n    max_jobs_per_core: maximum number of jobs per core of the target.");
+  part<search::MutateComputeLocation>(m, "Sample another compute location for a block.");
   part<search::MutateThreadBinding>(m, "Sample another number of threads.");
 }
 

@@ -15,8 +15,8 @@ namespace {
 template <class F>
 struct OptionArgument {
   using type = F;
-  static F take(F&& value, const NodeRef&) { return std::move(value); }
-  static nb::object give(const F& value) { return nb::cast(value); }
+  static F from_python(F&& value, const NodeRef&) { return std::move(value); }
+  static nb::object to_python(const F& value) { return nb::cast(value); }
 };
 
 template <class A>
@@ -30,22 +30,22 @@ A place_in(nb::handle place, const NodeRef& root) {
 template <>
 struct OptionArgument<std::vector<script::NodePath>> {
   using type = nb::typed<nb::sequence, nb::str>;
-  static std::vector<script::NodePath> take(type&& value, const NodeRef& root) {
+  static std::vector<script::NodePath> from_python(type&& value, const NodeRef& root) {
     std::vector<script::NodePath> result;
     for (nb::handle place : value) result.push_back(place_in<script::NodePath>(place, root));
     return result;
   }
-  static nb::object give(const std::vector<script::NodePath>&) { return nb::list(); }
+  static nb::object to_python(const std::vector<script::NodePath>&) { return nb::list(); }
 };
 template <class A, class B>
 struct OptionArgument<std::vector<std::pair<A, B>>> {
   using type = nb::dict;
-  static std::vector<std::pair<A, B>> take(nb::dict&& value, const NodeRef& root) {
+  static std::vector<std::pair<A, B>> from_python(nb::dict&& value, const NodeRef& root) {
     std::vector<std::pair<A, B>> result;
     for (auto [key, item] : value) result.emplace_back(place_in<A>(key, root), nb::cast<B>(item));
     return result;
   }
-  static nb::object give(const std::vector<std::pair<A, B>>&) { return nb::dict(); }
+  static nb::object to_python(const std::vector<std::pair<A, B>>&) { return nb::dict(); }
 };
 
 template <auto M>
@@ -58,10 +58,10 @@ void bind_script(nb::class_<NodeBase>& cls, Fields<M...>) {
       "script",
       [](const NodeRef& self, typename OptionOf<M>::type... values) {
         script::PrintOptions options;
-        ((options.*M = OptionOf<M>::take(std::move(values), self)), ...);
+        ((options.*M = OptionOf<M>::from_python(std::move(values), self)), ...);
         return print_in_words(self, std::move(options));
       },
-      nb::kw_only(), (nb::arg(field_name<M>()) = OptionOf<M>::give(defaults.*M))...,
+      nb::kw_only(), (nb::arg(field_name<M>()) = OptionOf<M>::to_python(defaults.*M))...,
       "The node as TVMScript text, which the parser reads back as the same program.\n\n"
       "Paths name places as structural_mismatch does: '<root>.body.block.body.extent'. Objects are nodes of the\n"
       "program; what is annotated gets the given text as a comment. The first lines import from `package`; by default\n"
@@ -69,7 +69,7 @@ void bind_script(nb::class_<NodeBase>& cls, Fields<M...>) {
       "Raises:\n    tilewright.ArgumentError: an option makes no sense (a prefix that is not an identifier, ...).");
 }
 
-/// At most so many names stand in a repr.
+/// Maximum number of names in a repr.
 constexpr size_t kNamesShown = 6;
 
 std::string listed(const std::vector<std::string>& names) {

@@ -84,7 +84,7 @@ search::MultiLevelTilingOptions::Filter tiling_filter(const nb::object& function
   };
 }
 
-/// From [{"init": name, "load_a": name, ...}].
+/// Converts [{"init": name, "load_a": name, ...}].
 using IntrinGroups = std::vector<std::map<std::string, std::string>>;
 std::vector<search::TensorCoreIntrins> tensor_core_intrins(const IntrinGroups& groups) {
   std::vector<search::TensorCoreIntrins> result;
@@ -111,7 +111,7 @@ struct Option<search::MultiLevelTilingOptions::Filter>
 template <>
 struct Option<std::vector<search::TensorCoreIntrins>, true> {
   using type = IntrinGroups;
-  static void take(type&& groups, std::vector<search::TensorCoreIntrins>& option) {
+  static void from_python(type&& groups, std::vector<search::TensorCoreIntrins>& option) {
     option = tensor_core_intrins(groups);
   }
 };
@@ -229,7 +229,7 @@ void set_python_formats(nb::callable function) {
   set_formats([held] { return held->callable; });
 }
 
-/// Those of the package, which is loaded by the first step that asks for one.
+/// Registers the formats of the package, which is imported when a step first uses one.
 void set_own_formats() {
   set_formats([] { return nb::module_::import_("tilewright.sparse.templates").attr("decomposed_by_name"); });
 }

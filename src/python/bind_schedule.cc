@@ -82,7 +82,7 @@ class ScheduleArguments {
     return values;
   }
 
-  /// Where the function of indices gave axis separators.
+  /// Axis separators that the index function returned.
   const std::vector<int64_t>& separators() const { return separators_; }
 
  private:
@@ -116,7 +116,7 @@ class ScheduleArguments {
     return nullptr;
   }
 
-  /// How many indices a function that takes any number of them gets: those of the buffer, or of the block's axes.
+  /// Returns the number of indices to pass to a variadic index function: the rank of the buffer, or of the block.
   std::optional<size_t> arity(const std::vector<std::optional<Value>>& values, size_t at) const {
     if (info_.params[at].name == "pad_value") {
       const Value* map = find(values, "index_map");
@@ -386,7 +386,7 @@ nb::object verify_schedule(nb::handle self, nb::handle inputs, double seconds) {
   return verify(self, inputs, "seconds"_a = seconds);
 }
 
-/// To be pickled: the original program, the trace, and how errors are shown. Handles are not part of it.
+/// Defines pickling by the original program, the trace, and the error level. Handles are not pickled.
 void bind_pickling(nb::class_<PySchedule>& cls) {
   cls.def("__reduce__", [](const nb::object& self) {
     const auto& schedule = nb::cast<const PySchedule&>(self);

@@ -644,7 +644,7 @@ void bind_frames(nb::module_& m) {
 
 // ---- spans and tracebacks
 
-/// Where the parser of this thread is.
+/// Source position of the parser of this thread.
 struct Cursor {
   uint32_t file = 0;
   SpanId parent = 0;

@@ -90,7 +90,7 @@ void set_schedule_rules(SpaceGenerator& space, nb::handle given) {
   space.schedule_rules = cast_parts<search::ScheduleRules>(given, "schedule_rules", "schedule rules");
 }
 
-/// As pairs, or as a dict; `name` is how they are called.
+/// Sets the mutators from pairs or a dict. `name`: name of the argument in error messages.
 void set_mutators(SpaceGenerator& space, nb::handle given, const char* name) {
   if (given.is_none()) {
     space.mutators.reset();
@@ -150,24 +150,26 @@ search::FunctionSpace::Function rerun_function(nb::callable function, bool with_
   };
 }
 
-/// Rules, postprocessors and mutators as the constructors of spaces take them: a list, the name of a kind of target, or
-/// "from-target", which is what None means, too.
-void give_parts(SpaceGenerator& space, nb::handle rules, nb::handle postprocs, nb::handle mutators) {
-  const auto give = [](auto& parts, nb::handle given, const auto& defaults, const auto& read) {
+/// Sets rules, postprocessors and mutators from the arguments of a space's constructor. Each is a list, the name of a
+/// kind of target, or "from-target" (or None).
+void set_parts(SpaceGenerator& space, nb::handle rules, nb::handle postprocs, nb::handle mutators) {
+  const auto set_part = [](auto& parts, nb::handle given, const auto& defaults, const auto& read) {
     if (given.is_none()) return;
     if (!nb::isinstance<nb::str>(given)) return read(given);
     const auto kind = nb::cast<std::string>(given);
     if (kind != "from-target") parts = unwrap(defaults(kind));
   };
-  give(space.schedule_rules, rules, search::default_schedule_rules, [&](nb::handle given) {
+  set_part(space.schedule_rules, rules, search::default_schedule_rules, [&](nb::handle given) {
     space.schedule_rules = cast_part<search::ScheduleRules>(given, "sch_rules", "schedule rules");
   });
-  give(space.postprocs, postprocs, search::default_postprocs,
-       [&](nb::handle given) { space.postprocs = cast_part<search::Postprocs>(given, "postprocs", "postprocessors"); });
-  give(space.mutators, mutators, search::default_mutators, [&](nb::handle given) { set_mutator_probs(space, given); });
+  set_part(space.postprocs, postprocs, search::default_postprocs, [&](nb::handle given) {
+    space.postprocs = cast_part<search::Postprocs>(given, "postprocs", "postprocessors");
+  });
+  set_part(space.mutators, mutators, search::default_mutators,
+           [&](nb::handle given) { set_mutator_probs(space, given); });
 }
 
-/// A generator as it is, or the space of a function: of one of tw.space too.
+/// Returns the argument if it is a generator, or else the space of a function, such as one of tw.space.
 std::shared_ptr<SpaceGenerator> member_of_union(nb::handle given) {
   std::shared_ptr<SpaceGenerator> generator;
   if (!nb::isinstance<nb::str>(given) && nb::try_cast(given, generator) && generator) return generator;
@@ -234,7 +236,7 @@ void bind_generator(nb::module_& m) {
       .def(
           "initialize",
           [](SpaceGenerator& self, const TuneContext& context) {
-            // As a method of the base class: a subclass in Python calls it by super().
+            // Call the base method directly: a subclass in Python calls it by super().
             return is_of_python(self) ? self.SpaceGenerator::initialize(context) : self.initialize(context);
           },
           "context"_a, "Fill in what is not given, and initialize rules, postprocessors and mutators.")
@@ -260,7 +262,7 @@ void bind_spaces_of_functions(nb::module_& m) {
           [](search::ScheduleFn* self, nb::callable function, const nb::object& rules, const nb::object& postprocs,
              const nb::object& mutators) {
             new (self) search::ScheduleFn(schedule_function(std::move(function)));
-            give_parts(*self, rules, postprocs, mutators);
+            set_parts(*self, rules, postprocs, mutators);
           },
           "function"_a, "sch_rules"_a.none() = "from-target", "postprocs"_a.none() = "from-target",
           "mutator_probs"_a.none() = "from-target",
@@ -299,7 +301,7 @@ void bind_spaces_of_rules(nb::module_& m) {
                                   "give one of them"));
             }
             new (self) search::PostOrderApply(block_filter(filter.is_none() ? published : filter));
-            give_parts(*self, rules, postprocs, mutators);
+            set_parts(*self, rules, postprocs, mutators);
           },
           "block_filter"_a = nb::none(), "sch_rules"_a.none() = "from-target", "postprocs"_a.none() = "from-target",
           "mutator_probs"_a.none() = "from-target", nb::kw_only(), "f_block_filter"_a = nb::none(),
@@ -323,7 +325,7 @@ void bind_spaces_of_rules(nb::module_& m) {
             std::vector<std::shared_ptr<SpaceGenerator>> members;
             for (nb::handle each : spaces) members.push_back(member_of_union(each));
             new (self) search::SpaceGeneratorUnion(std::move(members));
-            give_parts(*self, rules, postprocs, mutators);
+            set_parts(*self, rules, postprocs, mutators);
           },
           "space_generators"_a = nb::tuple(), "sch_rules"_a.none() = "from-target",
           "postprocs"_a.none() = "from-target", "mutator_probs"_a.none() = "from-target",

@@ -37,7 +37,7 @@ struct DeviceArray {
   int64_t elements() const;
   int64_t bytes() const { return elements() * dtype.bytes(); }
   bool is_compact() const;
-  /// As kernels take it; valid as long as the array is, and its memory not freed.
+  /// Returns the argument for kernels; valid while the array exists and its memory is not freed.
   DLTensor tensor() const;
 };
 

@@ -1,4 +1,4 @@
-// How the fields of aggregates cross the boundary, by their lists (ir/fields.h).
+// Conversion of the fields of IR structs between C++ and Python, derived from their field lists (ir/fields.h).
 #pragma once
 
 #include <string>
@@ -27,17 +27,17 @@ nb::object field_to_python(const std::vector<std::pair<A, B>>& field) {
 }
 inline nb::object field_to_python(const Identity& field) { return nb::int_(field.value); }
 
-// ---- and back, as arguments of constructors
+// ---- arguments of constructors as fields
 
 template <class F>
 struct Argument {
   using type = F;
-  static F take(F&& value) { return std::move(value); }
+  static F from_python(F&& value) { return std::move(value); }
 };
 template <class A, class B>
 struct Argument<std::vector<std::pair<A, B>>> {
   using type = nb::dict;
-  static std::vector<std::pair<A, B>> take(nb::dict&& value) {
+  static std::vector<std::pair<A, B>> from_python(nb::dict&& value) {
     std::vector<std::pair<A, B>> result;
     for (auto [key, item] : value) result.emplace_back(nb::cast<A>(key), nb::cast<B>(item));
     return result;
@@ -46,7 +46,7 @@ struct Argument<std::vector<std::pair<A, B>>> {
 template <>
 struct Argument<Identity> {
   using type = uint64_t;
-  static Identity take(uint64_t value) { return {value}; }
+  static Identity from_python(uint64_t value) { return {value}; }
 };
 
 template <auto M>
@@ -56,13 +56,13 @@ struct MemberType<M> {
   using type = F;
 };
 
-/// How a field crosses the boundary; raw bytes are no text.
+/// Conversion of one field, both ways. Specialized for raw bytes, which become `bytes` (not `str`).
 template <auto M>
-struct Crossing : Argument<typename MemberType<M>::type> {
-  static nb::object give(const typename MemberType<M>::type& field) { return field_to_python(field); }
+struct FieldConversion : Argument<typename MemberType<M>::type> {
+  static nb::object to_python(const typename MemberType<M>::type& field) { return field_to_python(field); }
 };
 
-/// A method of one kind of node, beside those that follow from its fields.
+/// Adds a method to the Python class of node type T.
 template <class T, class Function, class... Extra>
 void add_method(const char* method, Function function, const Extra&... extra) {
   auto cls = nb::borrow<nb::object>(nb::type<NodeOf<T>>());
@@ -75,7 +75,7 @@ const char* field_name() {
   return kName.c_str();
 }
 
-/// The fields by their names.
+/// Returns a dict from field name to value.
 template <class T>
 nb::dict fields_to_dict(const T& value) {
   nb::dict result;

@@ -1,7 +1,8 @@
-// Classes of the parts of a search, derived: for a part of C++ its name, its constructor and its signature, from its
-// options (search/part.h); for the abstract class what subclasses in Python and calls of them need.
+// Bindings of the parts of a search (rules, postprocessors, mutators, ...). The name, the constructor and the signature
+// of a part's class are derived from its options (search/part.h). For the abstract class of a part, this file has what
+// subclasses in Python need.
 //
-//   part<search::AddRFactor>(m, "What it is.", "What its constructor says of the arguments.");
+//   part<search::AddRFactor>(m, "docstring of the class", "docstring of the constructor");
 #pragma once
 
 #include "python/fields.h"
@@ -14,34 +15,34 @@ namespace tilewright::python {
 
 #pragma GCC visibility push(hidden)  // as the types of nanobind that these hold
 
-// ---- constructors: an option is an argument of its type; where None stands for its default, of another one
+// ---- constructors: the type of an option's argument; kNone: it may be None, for the default
 
 template <class F, bool kRequired = false>
 struct Option {
   using type = F;
   static constexpr bool kNone = false;
-  static void take(F&& value, F& option) { option = std::move(value); }
+  static void from_python(F&& value, F& option) { option = std::move(value); }
 };
 template <class F>
 struct Option<std::optional<F>> {
   using type = std::optional<F>;
   static constexpr bool kNone = true;
-  static void take(type&& value, type& option) { option = std::move(value); }
+  static void from_python(type&& value, type& option) { option = std::move(value); }
 };
 template <class F>
 struct Option<std::vector<F>> {
   using type = std::optional<std::vector<F>>;
   static constexpr bool kNone = true;
-  static void take(type&& value, std::vector<F>& option) {
+  static void from_python(type&& value, std::vector<F>& option) {
     if (value) option = std::move(*value);
   }
 };
-/// An option for which Python has an object of its own: `From` makes the option of it.
+/// An option whose argument is a Python object, which `From` converts.
 template <class F, auto From>
 struct ObjectOption {
   using type = nb::object;
   static constexpr bool kNone = true;
-  static void take(nb::object&& value, F& option) {
+  static void from_python(nb::object&& value, F& option) {
     if (!value.is_none()) option = From(value);
   }
 };
@@ -75,14 +76,15 @@ void bind_constructor(Class& cls, Fields<M...>, std::index_sequence<I...>, const
       "__init__",
       [](C* self, typename Option<typename MemberType<M>::type, (I < kRequired)>::type... values) {
         Options options;
-        (Option<typename MemberType<M>::type, (I < kRequired)>::take(std::move(values), options.*M), ...);
+        (Option<typename MemberType<M>::type, (I < kRequired)>::from_python(std::move(values), options.*M), ...);
         if constexpr (requires { C::check(options); }) unwrap_status(C::check(options));
         new (self) C(std::move(options));
       },
       extra..., option_argument<M, (I < kRequired)>(Options())...);
 }
 
-/// `extra` is what is said of the constructor, and nb::kw_only() where it takes names alone.
+/// Binds the class of part C. `extra`: the docstring of the constructor, and nb::kw_only() if it has only keyword
+/// arguments.
 template <class C, class... Extra>
 nb::class_<C, typename C::Kind> part(nb::module_& m, const char* doc, const Extra&... extra) {
   static const std::string kName = search::type_name<C>();

@@ -27,10 +27,10 @@ std::atomic<bool> ending{false};
 std::atomic<int> threads_inside{0};
 thread_local int depth = 0;
 
-/// In the child of a fork only the forking thread goes on.
+/// Only the forking thread exists in the child of a fork.
 void count_after_fork() { threads_inside = depth > 0 ? 1 : 0; }
 
-/// Destructors of static objects, LLVM's among them, would take from under a thread what it works on.
+/// Skips destructors of static objects (of LLVM, for example) if threads that may use these objects are running.
 void skip_destructors(int status, void*) {
   if (threads_inside == 0) return;
   std::fflush(nullptr);
@@ -63,10 +63,11 @@ void end_threads_after_interrupt() {
 
 std::atomic<bool> is_registered{false};
 
-/// As concurrent.futures does. Refused when the main thread has ended already; then the check runs at once. If a Python
-/// has no such function, only daemon threads are ended. Registered twice: at import, because a thread that registers
-/// while the main thread ends may fall between its test of the flag and its walk over the list; and by the first
-/// thread, because functions run in reverse order, and this one has to run before executors are joined.
+/// Registers the function that ends threads with threading._register_atexit(), as concurrent.futures does. Python
+/// refuses that after the main thread has ended; then the function runs at once. If this Python has no
+/// _register_atexit(), only daemon threads are ended. Registered twice: at import, because registering while the main
+/// thread ends is a race; and by the first thread, because functions run in reverse order, and this one must run before
+/// executors are joined.
 void register_with_threading() {
   try {
     nb::module_::import_("threading").attr("_register_atexit")(nb::cpp_function(&end_threads_after_interrupt));

@@ -31,7 +31,7 @@ void keep_last_raise(nb::handle exception) {
   }
 }
 
-/// As UTF-8, whatever it holds: names of files may have bytes that are no text.
+/// Returns the text in UTF-8. Bytes that are not valid text, as file names may have, are escaped.
 std::string as_utf8(nb::handle text) {
   nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
   if (!bytes.is_valid()) throw nb::python_error();

@@ -196,7 +196,7 @@ struct tw_ctx {
   void* (*workspace_acquire)(tw_ctx* ctx, int64_t bytes);
   void (*workspace_release)(tw_ctx* ctx, void* memory);
 
-  /* Takes the first error of a call; reached only through tw_report, which sees to "first". */
+  /* Stores an error. tw_report calls it for the first error of a call only. */
   void (*set_error)(tw_ctx* ctx, int32_t code, const char* message);
 
   void* stream; /* queue of the device: a cl_command_queue or CUstream; NULL: the runtime's own; unused on a CPU */
@@ -204,11 +204,11 @@ struct tw_ctx {
   int32_t max_threads; /* upper limit for parallel_for; 0: as many as there are */
   int32_t error_code;  /* TW_OK until the first error of a call; tw_check_args resets it */
 
-  /* Asked now and then by kernels that run for long, from every thread that executes a part of one: not 0 ends the call
-   * with TW_ERROR_INTERRUPTED. NULL: never. */
+  /* Polled by long-running kernels, on every thread: a nonzero result ends the call with TW_ERROR_INTERRUPTED. NULL:
+   * never. */
   int32_t (*interrupted)(tw_ctx* ctx);
 
-  /* Where the kernels of the call in progress run; belongs to the runtime, which sets it in every call. */
+  /* Queue of the kernels of the current call. Set by the runtime in every call. */
   void* device_queue;
 };
 
@@ -241,8 +241,8 @@ typedef struct tw_symbol {
 enum tw_param_kind { TW_PARAM_TENSOR = 0, TW_PARAM_SCALAR = 1 };
 
 enum tw_param_flags {
-  TW_PARAM_WRITTEN = 1, /* the kernel stores to it: not read-only, no overlap with another argument or itself */
-  TW_PARAM_IN_PLACE = 2 /* but the same memory may be given for parameters that have this flag */
+  TW_PARAM_WRITTEN = 1, /* stored to: must not be read-only, and must not overlap other arguments or itself */
+  TW_PARAM_IN_PLACE = 2 /* exception: may share memory with other parameters that have this flag */
 };
 
 typedef struct tw_param {
@@ -307,9 +307,9 @@ tw_ctx* tw_default_ctx(void);
 int32_t tw_check_args(tw_ctx* ctx, const tw_signature* signature, const DLTensor* const* tensors,
                       const tw_scalar* scalars, int64_t* symbols, void** data);
 
-/* Reports that dimension `dim` of tensor parameter number `tensor` is not `expected`, the value of `expression`. Behind
- * the dimensions of the parameter come its strides, in the same order, then its element offset. TW_OK for a stride that
- * leads to no second element, which may be any. */
+/* Reports that dimension `dim` of tensor parameter number `tensor` is not `expected`, the value of `expression`. `dim`
+ * counts the dimensions, then the strides in the same order, then the element offset. Returns TW_OK for a stride that
+ * is not checked because it is never used: of a dimension with at most one element, or of an empty tensor. */
 int32_t tw_fail_dim(tw_ctx* ctx, const tw_signature* signature, const DLTensor* const* tensors, int32_t tensor,
                     int32_t dim, const char* expression, int64_t expected);
 

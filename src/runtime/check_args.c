@@ -107,17 +107,17 @@ static inline verdict check_strides(const binding* b, const tw_param* param, con
       }
       int64_t reach;
       if (__builtin_mul_overflow(extent - 1, stride, &reach) || reach > kMostElements || reach < -kMostElements)
-        return wrong(TW_ERROR_SIZE, kTooLarge);
+        return wrong(TW_ERROR_SIZE, TW_DETAIL_TOO_LARGE);
       if (reach < 0) {
         first += reach;
       } else {
         last += reach;
       }
     }
-    if (!empty && __builtin_mul_overflow(compact, extent, &compact)) return wrong(TW_ERROR_SIZE, kTooLarge);
+    if (!empty && __builtin_mul_overflow(compact, extent, &compact)) return wrong(TW_ERROR_SIZE, TW_DETAIL_TOO_LARGE);
   }
-  if (last > kMostElements || -first > kMostElements) return wrong(TW_ERROR_SIZE, kTooLarge);
-  if (param->max_elements && last - first >= param->max_elements) return wrong(TW_ERROR_SIZE, kTooFarApart);
+  if (last > kMostElements || -first > kMostElements) return wrong(TW_ERROR_SIZE, TW_DETAIL_TOO_LARGE);
+  if (param->max_elements && last - first >= param->max_elements) return wrong(TW_ERROR_SIZE, TW_DETAIL_TOO_FAR_APART);
   *low = first;
   *high = last;
   return kFine;

@@ -326,12 +326,12 @@ static int too_wide(const tw_signature* signature, const tw_dim* dim, int64_t va
 }
 
 static void explain_size(text* t, const call* c, const tw_param* param, const DLTensor* tensor, int32_t detail) {
-  if (detail == kTooLarge) {
+  if (detail == TW_DETAIL_TOO_LARGE) {
     put(t, "expected a tensor that fits in memory, got shape ");
     put_tuple(t, tensor->shape, tensor->ndim);
     return;
   }
-  if (detail == kTooFarApart) {
+  if (detail == TW_DETAIL_TOO_FAR_APART) {
     put(t, "expected at most %" PRId64 " elements from first to last, got shape ", param->max_elements);
     put_tuple(t, tensor->shape, tensor->ndim);
     put(t, TW_HINT_PREFIX "give the sizes of the script the type int64");

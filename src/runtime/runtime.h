@@ -1,4 +1,5 @@
-/* The runtime beside the ABI: what the compiler, the loader and the tests use of it, and what its own files share. */
+/* Runtime functions that generated code does not call directly: for the compiler, the loader and tests, and shared by
+ * the files of this folder. */
 #ifndef TILEWRIGHT_RUNTIME_RUNTIME_H_
 #define TILEWRIGHT_RUNTIME_RUNTIME_H_
 
@@ -83,7 +84,7 @@ int tw_tensor_overlaps_itself(const DLTensor* tensor);
 int32_t tw_required_alignment(const tw_signature* signature, const tw_param* param, const DLTensor* tensor);
 
 /* `detail` of TW_ERROR_SIZE where it is not a value too wide for its symbol. */
-enum { kTooLarge = -1, kTooFarApart = -2 };
+enum { TW_DETAIL_TOO_LARGE = -1, TW_DETAIL_TOO_FAR_APART = -2 };
 
 /* Formats and reports what tw_check_args found wrong. `code` is the verdict for tensor parameter `tensor`; `detail` is
  * the dimension for TW_ERROR_SHAPE and TW_ERROR_STRIDES, the other tensor for TW_ERROR_OVERLAP, and one of the above

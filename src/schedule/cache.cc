@@ -79,8 +79,8 @@ Result<CachedAccess> cached_write(const State& state, BlockRV block, const Buffe
 Status require_only_blocks(const Place& block, int scope, const char* code) {
   const NodeBase* bare = analysis::unsettled_statement(*block.tree, scope);
   if (!bare) return Ok{};
-  return refuse(code, "in the scope of " + describe(block) + " stands a statement outside of any block",
-                {NodeRef(bare)}, "put it into a block");
+  return refuse(code, "a statement in the scope of " + describe(block) + " is not in a block", {NodeRef(bare)},
+                "put it into a block");
 }
 
 Status require_one_name(const Place& block, int scope, const Ref<Buffer>& buffer, const char* code, const char* hint) {

@@ -1,6 +1,6 @@
 #include "schedule/early_bounds.h"
 
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "schedule/primitive.h"

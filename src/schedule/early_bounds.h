@@ -17,7 +17,7 @@
 namespace tilewright::schedule {
 
 /// Whether hoisting one of the values out of the loops `outer` may make its evaluation fail: the value may fail
-/// (analysis/divisors.h), and one of the loops may be empty. The analyzer must know the remaining loops.
+/// (analysis/may_fail.h), and one of the loops may be empty. The analyzer must know the remaining loops.
 bool may_fail_outside(const std::vector<Expr>& values, const analysis::Tree& tree, const std::vector<int>& outer,
                       arith::Analyzer& analyzer);
 

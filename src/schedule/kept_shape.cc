@@ -1,7 +1,7 @@
 #include "schedule/kept_shape.h"
 
 #include "analysis/changes.h"
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 
 namespace tilewright::schedule {
 

@@ -10,9 +10,9 @@
 
 namespace tilewright::schedule {
 
-Status find_roles(ReductionChain& chain) {
+Status classify_loops(ReductionChain& chain) {
   const BlockRealize& realize = *chain.block.tree->realize_at(chain.block.at);
-  chain.top = chain.loops.size();
+  chain.outermost_reduction = chain.loops.size();
   for (size_t i : indices_of(chain.loops)) {
     bool spatial = false, reduction = false;
     for (size_t a : indices_of(realize.iter_values)) {
@@ -33,7 +33,7 @@ Status find_roles(ReductionChain& chain) {
     }
     chain.reduces.push_back(reduction);
     if (reduction || factored) {
-      chain.top = std::min(chain.top, i);
+      chain.outermost_reduction = std::min(chain.outermost_reduction, i);
       for (const Expr& bound : {chain.at(i).min, chain.at(i).extent}) {
         bool varies = uses_any_var(bound, [&](const Ref<Var>& v) { return chain.block.tree->loop(v) != Tree::kNone; });
         if (!varies) continue;
@@ -45,13 +45,13 @@ Status find_roles(ReductionChain& chain) {
   return Ok{};
 }
 
-Status check_place(const ReductionChain& chain) {
+Status check_location(const ReductionChain& chain) {
   const Tree& tree = *chain.block.tree;
   const auto& writes = chain.block.block().writes;
   for (int at : chain.loops) {
     const For& loop = tree.for_at(at);
     for (const Expr& bound : {loop.min, loop.extent}) {
-      // A sum without an init needs no proof that the loop runs; there it is enough that the bounds stay what they are.
+      // Without an init the block need not be proved to run; the bounds only must not change.
       const bool may_read = chain.accumulates && at != chain.loop.at;
       if (any_node(bound,
                    [&](const Ref<BufferLoad>& load) { return !may_read || tree.touches(writes, load->buffer); })) {
@@ -69,18 +69,18 @@ Status check_place(const ReductionChain& chain) {
                   {tree.stmt(outermost), chain.block.node()},
                   "the new block goes before that loop, so nothing may come before it there");
   }
-  int at = chain.loops[chain.top];
-  for (size_t i = chain.top; i < chain.loops.size(); ++i) {
+  int at = chain.loops[chain.outermost_reduction];
+  for (size_t i = chain.outermost_reduction; i < chain.loops.size(); ++i) {
     NodeRef below = i + 1 < chain.loops.size() ? NodeRef(tree.stmt(chain.loops[i + 1])) : chain.block.node();
     if (tree.for_at(chain.loops[i]).body == below) continue;
     return refuse("rfactor/P4",
-                  "below " + describe_loop(tree.for_at(at)) + " stands more than " + describe(chain.block),
+                  describe_loop(tree.for_at(at)) + " contains other statements besides " + describe(chain.block),
                   {tree.stmt(at), chain.block.node()}, "factor before other blocks are moved into these loops");
   }
   return Ok{};
 }
 
-std::vector<bool> opened_axes(const ReductionChain& chain) {
+std::vector<bool> axes_of_new_block(const ReductionChain& chain) {
   const BlockRealize& realize = *chain.block.tree->realize_at(chain.block.at);
   std::vector<bool> opened(realize.iter_values.size(), false);
   std::vector<Ref<Var>> loops = {chain.loop.loop().loop_var};
@@ -108,9 +108,9 @@ VarMap copied_loop_vars(const ReductionChain& chain) {
   return copies;
 }
 
-Stmt in_copied_loops(const ReductionChain& chain, const VarMap& loop_vars, Stmt body, bool only_kept) {
+Stmt in_copied_loops(const ReductionChain& chain, const VarMap& loop_vars, Stmt body, bool skip_factored_out) {
   for (size_t i = chain.loops.size(); i-- > 0;) {
-    if (only_kept && chain.is_factored_out(i)) continue;
+    if (skip_factored_out && chain.is_factored_out(i)) continue;
     For copy = chain.at(i);
     copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
     copy.min = substitute(copy.min, loop_vars);
@@ -131,7 +131,7 @@ Ref<Buffer> partial_buffer(const Ref<Buffer>& result, size_t position, const Exp
   buffer.strides.clear();
   // Without dimensions there is no index type to use.
   if (result->shape.empty() && is_const_int(result->elem_offset, 0)) buffer.elem_offset = zero(DataType::int_(64));
-  // A view begins somewhere in what it is a view of; this is memory of its own.
+  // The result may be a view with an offset; the partial buffer is its own allocation.
   if (!is_const_int(buffer.elem_offset, 0)) buffer.elem_offset = zero(extent.dtype());
   buffer.axis_separators.clear();
   return make(std::move(buffer));

@@ -2,7 +2,7 @@
 
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 #include "analysis/threads.h"
 #include "analysis/unsettled.h"
 #include "ir/build.h"
@@ -30,17 +30,17 @@ bool joins_threads(const For& loop, const std::string& scope) {
 }
 
 /// Returns the loop and the loops around it in its scope, outermost first.
-std::vector<int> loops_around(const AtLoop& at) {
-  std::vector<int> around = at.loop.tree->loops_above(at.loop.at);
-  around.push_back(at.loop.at);
+std::vector<int> loops_around(const CopyLoop& target) {
+  std::vector<int> around = target.loop.tree->loops_above(target.loop.at);
+  around.push_back(target.loop.at);
   return around;
 }
 
 /// Returns the loops whose iterations are threads that share the memory.
-std::vector<int> sharing_loops(const AtLoop& at, const std::string& scope) {
-  const Tree& tree = *at.loop.tree;
+std::vector<int> sharing_loops(const CopyLoop& target, const std::string& scope) {
+  const Tree& tree = *target.loop.tree;
   std::vector<int> result;
-  for (int loop : loops_around(at)) {
+  for (int loop : loops_around(target)) {
     if (joins_threads(tree.for_at(loop), scope)) result.push_back(loop);
   }
   return result;
@@ -48,53 +48,56 @@ std::vector<int> sharing_loops(const AtLoop& at, const std::string& scope) {
 
 }  // namespace
 
-Result<AtLoop> at_loop(const State& state, LoopRV loop_rv, BlockRV block_rv, const char* code) {
+Result<CopyLoop> find_copy_loop(const State& state, LoopRV loop_rv, BlockRV block_rv, const char* code) {
   TW_TRY(loop, state.find(loop_rv));
   TW_TRY(block, state.find(block_rv));
   const Tree& tree = *block.tree;
-  AtLoop at{loop, block, tree[block.at].scope, {}, {}};
-  bool around = loop.func == block.func && tree.contains(loop.at, block.at) && tree[loop.at].scope == at.scope;
+  CopyLoop target{loop, block, tree[block.at].scope, {}, {}};
+  bool around = loop.func == block.func && tree.contains(loop.at, block.at) && tree[loop.at].scope == target.scope;
   if (!around) {
     return refuse(code, describe(loop) + " is not around " + describe(block) + ", in its scope",
                   {loop.node(), block.node()}, "take one of sch.get_loops(block)");
   }
   if (const NodeBase* bare = analysis::unsettled_statement_in(tree, loop.at)) {
-    return refuse(code, "below " + describe(loop) + " stands a statement outside of any block",
-                  {loop.node(), NodeRef(bare)}, "put it into a block");
+    return refuse(code, "a statement below " + describe(loop) + " is not in a block", {loop.node(), NodeRef(bare)},
+                  "put it into a block");
   }
-  at.blocks = tree.child_blocks(loop.at);
-  for (int child : at.blocks) {
+  target.blocks = tree.child_blocks(loop.at);
+  for (int child : target.blocks) {
     if (!analysis::loops_between(tree, loop.at, child)) {
       return refuse(code, describe_block(tree.block_at(child)) + " runs on a condition",
                     {loop.node(), tree.stmt(child)}, "copy for a block that runs in each iteration");
     }
   }
-  at.statements = statements_of(tree, loop.at);
-  return at;
+  target.statements = statements_of(tree, loop.at);
+  return target;
 }
 
 /// Checks that loops over threads that copy cooperatively are inside of the loops over blocks.
-Status check_team(const AtLoop& at, const std::string& scope, const char* code) {
-  const Tree& tree = *at.loop.tree;
-  auto inside =
-      analysis::blocks_in_threads(tree, loops_around(at), [&](const For& loop) { return joins_threads(loop, scope); });
+Status check_thread_nesting(const CopyLoop& target, const std::string& scope, const char* code) {
+  const Tree& tree = *target.loop.tree;
+  auto inside = analysis::blocks_in_threads(tree, loops_around(target),
+                                            [&](const For& loop) { return joins_threads(loop, scope); });
   if (!inside) return Ok{};
   return refuse(code,
-                describe_loop(tree.for_at(inside->blocks)) + " over blocks stands inside of " +
-                    describe_loop(tree.for_at(inside->threads)) + " over threads",
-                {NodeRef(tree.stmt(inside->threads)), at.loop.node()},
+                describe_loop(tree.for_at(inside->blocks)) + ", bound to thread blocks, is inside of " +
+                    describe_loop(tree.for_at(inside->threads)) + ", bound to threads",
+                {NodeRef(tree.stmt(inside->threads)), target.loop.node()},
                 "reorder() the loops over blocks to the outside first");
 }
 
-int statement_of(const AtLoop& at, int block) { return statement_with(*at.loop.tree, at.statements, block); }
+int statement_of(const CopyLoop& target, int block) {
+  return statement_with(*target.loop.tree, target.statements, block);
+}
 
-arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, const Ref<Buffer>& buffer, bool reads,
-                           const std::string& storage_scope) {
-  const Tree& tree = *at.loop.tree;
-  auto analyzer = analysis::analyzer_above(tree, at.loop.at);
+arith::Region region_below(const CopyLoop& target, const std::vector<int>& blocks, const Ref<Buffer>& buffer,
+                           bool reads, const std::string& storage_scope) {
+  const Tree& tree = *target.loop.tree;
+  auto analyzer = analysis::analyzer_above(tree, target.loop.at);
   arith::Box all;
   for (int block : blocks) {
-    std::vector<int> loops = *analysis::loops_between(tree, at.loop.at, block), more = sharing_loops(at, storage_scope);
+    std::vector<int> loops = *analysis::loops_between(tree, target.loop.at, block),
+                     more = sharing_loops(target, storage_scope);
     append_range(loops, more);
     const BlockRealize& realize = *tree.realize_at(block);
     for (const Ref<BufferRegion>& region : reads ? realize.block->reads : realize.block->writes) {
@@ -145,9 +148,9 @@ struct LoopInRegion {
 
 std::vector<LoopInRegion> loops_in(const arith::Region& region, const Tree& tree, const std::vector<int>& loops) {
   std::vector<LoopInRegion> result;
-  auto take = [&](const Expr& digit, const Ref<Var>& source) {
-    for (int at : loops) {
-      const For& loop = tree.for_at(at);
+  auto add = [&](const Expr& digit, const Ref<Var>& source) {
+    for (int number : loops) {
+      const For& loop = tree.for_at(number);
       if (loop.loop_var != source) continue;
       auto known = find_if(result, [&](const auto& each) { return each.loop == &loop; });
       if (known == result.end()) known = result.insert(result.end(), {&loop, {}});
@@ -158,11 +161,11 @@ std::vector<LoopInRegion> loops_in(const arith::Region& region, const Tree& tree
   auto look = [&](const auto& division, Visitor& v) {
     Ref<Var> source = source_of_digit(division);
     if (!source.defined()) return v.descend(division);
-    take(division, source);
+    add(division, source);
   };
   for (const Ref<Range>& r : region) {
     for (const Expr& end : {r->min, r->extent}) {
-      visit(end, [&](const Ref<Var>& v) { take(v, v); }, on<FloorDiv, FloorMod>(look));
+      visit(end, [&](const Ref<Var>& v) { add(v, v); }, on<FloorDiv, FloorMod>(look));
     }
   }
   return result;
@@ -170,10 +173,10 @@ std::vector<LoopInRegion> loops_in(const arith::Region& region, const Tree& tree
 
 }  // namespace
 
-RegionBlock region_block(const AtLoop& at, const arith::Region& region, bool by_digits) {
-  const Tree& tree = *at.loop.tree;
-  std::vector<int> loops = tree.loops_above(at.loop.at);
-  loops.push_back(at.loop.at);
+RegionBlock region_block(const CopyLoop& target, const arith::Region& region, bool by_digits) {
+  const Tree& tree = *target.loop.tree;
+  std::vector<int> loops = tree.loops_above(target.loop.at);
+  loops.push_back(target.loop.at);
   RegionBlock result;
   std::vector<std::pair<Expr, Expr>> axes;  // digits of axes
   auto add = [&](const Expr& value, Ref<Range> domain) {
@@ -186,11 +189,11 @@ RegionBlock region_block(const AtLoop& at, const arith::Region& region, bool by_
   for (const LoopInRegion& each : loops_in(region, tree, loops)) {
     arith::Analyzer analyzer;
     analyzer.bind(each.loop->loop_var, each.loop->min, each.loop->extent);
-    const bool takes_digits = by_digits && !each.is_whole() && all_of(each.digits, [&](const Expr& digit) {
-                                auto bound = analyzer.const_int_bound(digit);
-                                return bound.min_value == 0 && bound.max_value < bound.kPosInf - 1;
-                              });
-    if (!takes_digits) {
+    const bool uses_digits = by_digits && !each.is_whole() && all_of(each.digits, [&](const Expr& digit) {
+                               auto bound = analyzer.const_int_bound(digit);
+                               return bound.min_value == 0 && bound.max_value < bound.kPosInf - 1;
+                             });
+    if (!uses_digits) {
       add(each.loop->loop_var, range(each.loop->min, each.loop->extent));
       continue;
     }
@@ -232,49 +235,44 @@ Stmt copy_region(const RegionBlock& frame, const Ref<Buffer>& from, const Ref<Bu
 }
 
 /// The blocks that access the copy instead of the original, and the statement next to which the copy is inserted.
-struct Choice {
-  std::vector<int> blocks;   ///< blocks that read, or that write, the original
-  std::vector<int> touched;  ///< blocks that will access the copy
-  int near = -1;             ///< the first statement that reads, the last that writes
+struct AccessSplit {
+  std::vector<int> accessing;   ///< blocks that read, or that write, the original
+  std::vector<int> redirected;  ///< blocks that will access the copy
+  int anchor = -1;              ///< the first statement that reads, or the last that writes
 };
 
-Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, const char* code) {
-  const Tree& tree = *at.loop.tree;
-  Choice choice;
-  for (int block : at.blocks) {
+Result<AccessSplit> find_accesses(const CopyLoop& target, const Ref<Buffer>& buffer, bool reads, const char* code) {
+  const Tree& tree = *target.loop.tree;
+  AccessSplit accesses;
+  for (int block : target.blocks) {
     const Block& node = tree.block_at(block);
     if (!has(reads ? node.reads : node.writes, buffer)) continue;
-    choice.blocks.push_back(block);
-    if (!reads || choice.near == -1) choice.near = statement_of(at, block);
+    accesses.accessing.push_back(block);
+    if (!reads || accesses.anchor == -1) accesses.anchor = statement_of(target, block);
   }
-  for (int block : at.blocks) {
+  for (int block : target.blocks) {
     const Block& node = tree.block_at(block);
-    int statement = statement_of(at, block);
-    bool inside = reads ? statement >= choice.near : statement <= choice.near;
+    int statement = statement_of(target, block);
+    bool inside = reads ? statement >= accesses.anchor : statement <= accesses.anchor;
     if (reads && inside && has(node.writes, buffer)) {
       return refuse(code, describe_block(node) + " writes '" + buffer->name + "', which the copy would not see",
-                    {at.loop.node(), tree.stmt(block)},
-                    "copy at a loop that stands behind that block, or inside of its loops");
+                    {target.loop.node(), tree.stmt(block)}, "copy at a loop after that block, or inside of its loops");
     }
-    if (inside && (has(node.reads, buffer) || has(node.writes, buffer))) choice.touched.push_back(block);
+    if (inside && (has(node.reads, buffer) || has(node.writes, buffer))) accesses.redirected.push_back(block);
   }
   TW_RETURN_IF_ERROR(
-      require_one_name(at.block, at.scope, buffer, code, "copy outside of the block that makes the view"));
-  return choice;
+      require_one_name(target.block, target.scope, buffer, code, "copy outside of the block that makes the view"));
+  return accesses;
 }
-
-}  // namespace
-
-namespace {
 
 /// Returns why the copy would read elements that the enclosing block does not declare to read, such as elements that
 /// nothing has written. That happens where the predicate of a block does not bound the region that it reads.
-std::optional<analysis::Obstacle> why_beyond_scope(const AtLoop& at, const Ref<Buffer>& buffer,
+std::optional<analysis::Obstacle> why_beyond_scope(const CopyLoop& target, const Ref<Buffer>& buffer,
                                                    const arith::Region& region) {
-  const Tree& tree = *at.loop.tree;
-  const Block& scope = tree.block_at(at.scope);
+  const Tree& tree = *target.loop.tree;
+  const Block& scope = tree.block_at(target.scope);
   if (!has(scope.reads, buffer) || has(scope.writes, buffer) || is_contained(scope.alloc_buffers, buffer)) return {};
-  const std::vector<int> around = loops_around(at);
+  const std::vector<int> around = loops_around(target);
   auto analyzer = analysis::analyzer_above(tree, around.front());
   const arith::Box box = analysis::relaxed(region, tree, around, analyzer);
   const auto contains_all = [&](const Ref<BufferRegion>& read) {
@@ -283,7 +281,7 @@ std::optional<analysis::Obstacle> why_beyond_scope(const AtLoop& at, const Ref<B
   if (any_of(scope.reads, contains_all)) return {};
   return analysis::Obstacle{
       "the copy would read more of '" + buffer->name + "' than " + describe_block(scope) + " does",
-      {at.loop.node(), tree.stmt(at.scope)}};
+      {target.loop.node(), tree.stmt(target.scope)}};
 }
 
 }  // namespace
@@ -296,83 +294,67 @@ std::optional<analysis::Obstacle> why_region_unknown(const Tree& tree, int block
     if (region->buffer != buffer) continue;
     for (const Ref<Range>& r : analysis::bound_region(realize, region)) {
       if (effect_of(r->min) == Effect::kPure && effect_of(r->extent) == Effect::kPure) continue;
-      return analysis::Obstacle{
-          "data select what " + describe_block(*realize.block) + ", which runs on a condition, touches",
-          {tree.stmt(block)}};
+      return analysis::Obstacle{describe_block(*realize.block) + " has a predicate, and its region of '" +
+                                    buffer->name +
+                                    "' depends on loaded values, which may be undefined where the predicate is false",
+                                {tree.stmt(block)}};
     }
   }
   return std::nullopt;
 }
 
-Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& buffer, const std::string& storage_scope,
-                     bool reads, const AtCodes& codes) {
-  const Tree& tree = *at.loop.tree;
-  if (!find_memory_scope(storage_scope)) {
-    return refuse(codes.scope, "'" + storage_scope + "' is not a storage scope", at.block,
-                  "use \"global\", \"local\" or \"shared\"");
-  }
-  TW_RETURN_IF_ERROR(check_team(at, storage_scope, codes.place));
-  TW_TRY(choice, choose(at, buffer, reads, codes.order));
-  for (int block : at.blocks) {
-    if (reads || statement_of(at, block) > choice.near) break;
+namespace {
+
+/// Refuses a region that depends on values that may be undefined, and blocks that would miss the copied values.
+Status check_copy(const CopyLoop& target, const AccessSplit& accesses, const Ref<Buffer>& buffer, bool reads,
+                  const char* code) {
+  const Tree& tree = *target.loop.tree;
+  for (int block : target.blocks) {
+    if (reads || statement_of(target, block) > accesses.anchor) break;
     if (!analysis::binding_reads(*tree.realize_at(block), buffer)) continue;
-    return refuse(codes.values,
-                  describe_block(tree.block_at(block)) + " is bound to data of '" + buffer->name +
-                      "', or runs where they say so, before they are copied back",
-                  {tree.stmt(block), at.loop.node()}, "copy at a loop behind which that block stands");
+    return refuse(code,
+                  describe_block(tree.block_at(block)) + " reads '" + buffer->name +
+                      "' in its axis bindings or predicate before the copy is written back",
+                  {tree.stmt(block), target.loop.node()}, "copy at a loop that ends before that block");
   }
-  for (int block : choice.blocks) {
+  for (int block : accesses.accessing) {
     if (auto obstacle = why_region_unknown(tree, block, buffer, reads))
-      return refuse(codes.values, *obstacle, "copy at a loop in which all that is read is complete");
+      return refuse(code, *obstacle, "copy at a loop in which all that is read is complete");
     if (reads || analysis::BlockFacts::of(tree.block_ref(block)).role == analysis::BlockRole::kUpdate) continue;
-    std::vector<int> loops = *analysis::loops_between(tree, at.loop.at, block);
-    auto analyzer = analysis::analyzer_above(tree, at.loop.at);
+    std::vector<int> loops = *analysis::loops_between(tree, target.loop.at, block);
+    auto analyzer = analysis::analyzer_above(tree, target.loop.at);
     for (const Ref<BufferRegion>& write : tree.block_at(block).writes) {
       if (write->buffer != buffer || surely_runs(tree, block, write, loops, analyzer)) continue;
-      return refuse(codes.values,
-                    describe_block(tree.block_at(block)) + " may have no step at all, and leave what '" + buffer->name +
-                        "' holds: its copy would have no value then",
-                    {tree.stmt(block), at.loop.node()}, "decompose_reduction() sets the elements first");
+      return refuse(code,
+                    describe_block(tree.block_at(block)) + " is a reduction that may be empty: '" + buffer->name +
+                        "' would keep its old value, which the copy does not have",
+                    {tree.stmt(block), target.loop.node()}, "decompose_reduction() sets the elements first");
     }
   }
-  arith::Region region = region_below(at, choice.blocks, buffer, reads, storage_scope);
-  auto outside = analysis::analyzer_above(tree, at.loop.at);
-  analysis::SureReads sure;
-  for (int block : choice.blocks) sure.add(tree, at.loop.at, block, outside);
-  const arith::Box box = analysis::without_failing_ends(arith::box_of(region), outside, sure, sure);
-  region = arith::clip_to_shape(box, buffer->shape, outside);
-  Copy copy = make_copy(buffer, storage_scope, std::move(region), false);
-  Expr condition = bool_imm(true);
-  if (reads) {
-    condition =
-        written_condition(tree, at.loop.at, choice.blocks.front(), buffer, choice.blocks, arith::box_of(copy.region));
-    if (!condition.defined()) return refuse_unwritten(at.block, buffer, codes.values);
-    if (auto obstacle = why_beyond_scope(at, buffer, copy.region))
-      return refuse(codes.values, *obstacle, "copy at another loop, or before the loops are changed");
-  }
-  // An axis that the region does not depend on would copy the same elements several times.
-  RegionBlock frame = region_block(at, copy.region, /*by_digits=*/true);
-  Ref<Block> copy_block;
-  Stmt copying =
-      copy_region(frame, reads ? buffer : copy.cache, reads ? copy.cache : buffer, copy.name, condition, &copy_block);
+  return Ok{};
+}
 
-  TreeEdit edit(tree);
-  int near = at.statements[choice.near];
-  place_copy(edit, {at.scope, near, !reads}, copy, std::move(copying));
-  for (int block : choice.touched) {
-    edit.change_realize(block, [&](BlockRealize& realize) {
-      const Ref<Block> before = realize.block;
-      realize.block = redirect(before, copy, true, !reads);
-      if (reads) realize.block = with_axes_of(before, realize.block);
-    });
-  }
-  Plan plan = give_loops(at.block.func, edit.finish(), {});
-  const Tree& after = Tree::of(plan.root);
-  int copier = after.block(copy_block->id.value);
+/// Returns the region to copy. Where computing a bound may fail, it is the whole dimension.
+arith::Region copied_region(const CopyLoop& target, const std::vector<int>& accessing, const Ref<Buffer>& buffer,
+                            bool reads, const std::string& storage_scope) {
+  const Tree& tree = *target.loop.tree;
+  const arith::Region region = region_below(target, accessing, buffer, reads, storage_scope);
+  auto outside = analysis::analyzer_above(tree, target.loop.at);
+  analysis::SureReads sure;
+  for (int block : accessing) sure.add(tree, target.loop.at, block, outside);
+  const arith::Box box = analysis::without_failing_bounds(arith::box_of(region), outside, sure, sure);
+  return arith::clip_to_shape(box, buffer->shape, outside);
+}
+
+/// Returns why the copies do not have the values of the original.
+std::optional<analysis::Obstacle> check_result(const State& state, const CopyLoop& target, const AccessSplit& accesses,
+                                               const Copy& copy, const Ref<Buffer>& buffer, bool reads,
+                                               const Tree& after, int copier) {
+  const Tree& tree = *target.loop.tree;
   auto obstacle = analysis::why_inputs_incomplete(after, copier);
-  if (reads && !obstacle) obstacle = why_not_all_written(state, at.block, at.scope, buffer);
-  for (size_t i = 0; i < choice.touched.size() && !obstacle; ++i) {
-    int block = after.block(tree.block_at(choice.touched[i]).id.value);
+  if (reads && !obstacle) obstacle = why_not_all_written(state, target.block, target.scope, buffer);
+  for (size_t i = 0; i < accesses.redirected.size() && !obstacle; ++i) {
+    int block = after.block(tree.block_at(accesses.redirected[i]).id.value);
     if (!reads) obstacle = analysis::why_init_not_first(after, after[copier].parent, block);
     if (obstacle) break;
     if (reads) {
@@ -381,22 +363,67 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
       obstacle = analysis::why_inputs_incomplete(after, block);
     }
   }
+  return obstacle;
+}
+
+}  // namespace
+
+Result<Plan> copy_at(const State& state, const CopyLoop& target, const Ref<Buffer>& buffer,
+                     const std::string& storage_scope, bool reads, const CopyCodes& codes) {
+  const Tree& tree = *target.loop.tree;
+  if (!find_memory_scope(storage_scope)) {
+    return refuse(codes.scope, "'" + storage_scope + "' is not a storage scope", target.block,
+                  "use \"global\", \"local\" or \"shared\"");
+  }
+  TW_RETURN_IF_ERROR(check_thread_nesting(target, storage_scope, codes.location));
+  TW_TRY(accesses, find_accesses(target, buffer, reads, codes.order));
+  TW_RETURN_IF_ERROR(check_copy(target, accesses, buffer, reads, codes.values));
+  arith::Region region = copied_region(target, accesses.accessing, buffer, reads, storage_scope);
+  Copy copy = make_copy(buffer, storage_scope, std::move(region), /*compact=*/false);
+  Expr condition = bool_imm(true);
+  if (reads) {
+    condition = written_condition(tree, target.loop.at, accesses.accessing.front(), buffer, accesses.accessing,
+                                  arith::box_of(copy.region));
+    if (!condition.defined()) return refuse_unwritten(target.block, buffer, codes.values);
+    if (auto obstacle = why_beyond_scope(target, buffer, copy.region))
+      return refuse(codes.values, *obstacle, "copy at another loop, or before the loops are changed");
+  }
+  // An axis that the region does not depend on would copy the same elements several times.
+  RegionBlock frame = region_block(target, copy.region, /*by_digits=*/true);
+  Ref<Block> copy_block;
+  Stmt copying =
+      copy_region(frame, reads ? buffer : copy.cache, reads ? copy.cache : buffer, copy.name, condition, &copy_block);
+
+  TreeEdit edit(tree);
+  int anchor = target.statements[accesses.anchor];
+  place_copy(edit, {target.scope, anchor, !reads}, copy, std::move(copying));
+  for (int block : accesses.redirected) {
+    edit.change_realize(block, [&](BlockRealize& realize) {
+      const Ref<Block> before = realize.block;
+      realize.block = redirect(before, copy, /*reads=*/true, /*writes=*/!reads);
+      if (reads) realize.block = with_axes_of(before, realize.block);
+    });
+  }
+  Plan plan = give_loops(target.block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  int copier = after.block(copy_block->id.value);
+  auto obstacle = check_result(state, target, accesses, copy, buffer, reads, after, copier);
   if (obstacle) return refuse(codes.values, *obstacle, "copy at another loop, or before the loops are changed");
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, codes.execution));
-  plan.outputs.push_back(Handle::block(at.block.func, *copy_block));
+  plan.outputs.push_back(Handle::block(target.block.func, *copy_block));
   return plan;
 }
 
-TreeEdit insert_prefetch(const AtLoop& at, const RegionBlock& frame, const Ref<Buffer>& buffer, const Expr& condition,
-                         Ref<Block>* made) {
+TreeEdit insert_prefetch(const CopyLoop& target, const RegionBlock& frame, const Ref<Buffer>& buffer,
+                         const Expr& condition, Ref<Block>* made) {
   Block block;
   block.iter_vars = frame.axes;
   block.reads = {make<BufferRegion>({buffer, frame.region})};
   block.name_hint = buffer->name + "_prefetch";
   block.body = make<Prefetch>({block.reads[0]});
   *made = with_reads_of_indices(std::move(block));
-  TreeEdit edit(*at.loop.tree);
-  edit.insert_before(at.statements.front(),
+  TreeEdit edit(*target.loop.tree);
+  edit.insert_before(target.statements.front(),
                      make<BlockRealize>({.iter_values = frame.values, .predicate = condition, .block = *made}));
   return edit;
 }

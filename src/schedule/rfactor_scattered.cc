@@ -129,7 +129,7 @@ class Copies {
       return v;
     };
     const Expr lane = add_loop(chain_.loop.loop(), IterType::kDataPar) - chain_.loop.loop().min;
-    const std::vector<bool> opened = opened_axes(chain_);
+    const std::vector<bool> opened = axes_of_new_block(chain_);
     for (size_t i : indices_of(opened)) {
       const Ref<IterVar>& old = realize_.block->iter_vars[i];
       const Expr& value = realize_.iter_values[i];

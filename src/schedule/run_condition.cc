@@ -190,9 +190,10 @@ Expr written_condition(const analysis::Tree& tree, int outside, int end, const R
 }
 
 Diagnostic refuse_unwritten(const Place& block, const Ref<Buffer>& buffer, std::string code) {
-  return refuse(std::move(code),
-                "what writes '" + buffer->name + "' may have no step at all: a copy would have no value to read then",
-                block, "decompose_reduction() sets the elements first");
+  return refuse(
+      std::move(code),
+      "the reduction that writes '" + buffer->name + "' may be empty: a copy would have no value to read then", block,
+      "decompose_reduction() sets the elements first");
 }
 
 }  // namespace tilewright::schedule

@@ -8,18 +8,19 @@
 
 namespace tilewright::schedule {
 
-/// Where variables of one iteration stand.
+/// A sparse iteration, and the positions of some of its variables.
 struct SparseNest {
   uint32_t func;
   Ref<SparseIteration> iteration;
-  std::vector<size_t> at;  ///< the places of the variables that were asked for
+  std::vector<size_t> at;  ///< positions of the requested variables in the iteration
 };
 
-/// The iteration that has all of these variables, each of which is named once; refused under this code otherwise.
+/// Finds the iteration that has all of these variables. Refuses with `code` if there is none, or a variable is
+/// repeated.
 Result<SparseNest> find_nest(const State& state, const std::vector<LoopRV>& variables, const char* code);
 /// Whether the handle is one of an iteration, which may be gone.
 bool is_iteration(const State& state, BlockRV rv);
-/// The iteration of a handle, without variables that were asked for; refused under this code otherwise.
+/// Finds the iteration of a handle, with no requested variables. Refuses with `code` if it is gone.
 Result<SparseNest> find_iteration(const State& state, BlockRV rv, const char* code);
 /// The function with another iteration in its place.
 Plan give_iteration(const State& state, const SparseNest& nest, SparseIteration changed);

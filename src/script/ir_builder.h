@@ -60,7 +60,7 @@ enum class FrameKind : uint8_t {
   kSparseIteration,
   kDiscard,
 };
-/// As the user spells it: "T.block", "T.If", ...
+/// Returns the name that users write: "T.block", "T.If", ...
 std::string frame_name(FrameKind kind);
 
 class IRBuilder;

@@ -193,7 +193,7 @@ Ref<Buffer> match_buffer(const Ref<BufferRegion>& source, const BufferSpec& spec
 
 namespace {
 
-/// Those of the innermost block, or of the function's root block.
+/// Returns the list of allocated buffers of the innermost block, or of the function's root block.
 std::vector<Def<Buffer>>& allocated_buffers() {
   IRBuilder& builder = IRBuilder::require("T.alloc_buffer");
   auto* block = builder.find<BlockFrame>();

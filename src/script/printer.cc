@@ -6,6 +6,8 @@
 
 #include "ir/kind_cases.h"
 #include "ir/traverse.h"
+#include "script/diff_text.h"
+#include "script/path_walk.h"
 #include "script/printer_state.h"
 #include "support/deep_stack.h"
 #include "support/ranges.h"
@@ -13,7 +15,8 @@
 namespace tilewright::script {
 namespace {
 
-/// Python refuses more levels of indentation; deeper lines keep this one, so that the text stays linear in the program.
+/// Python accepts no more levels of indentation. Deeper lines are not indented further, so that the text stays linear
+/// in the size of the program.
 constexpr int kMaxIndent = 99;
 
 }  // namespace
@@ -135,11 +138,11 @@ const std::string& Printer::name_of(const Ref<Var>& var) {
   if (auto* entry = find_value(entries_, var.get())) return entry->text;
   if (hidden_params_.contains(var.get())) {
     shown_params_.insert(var.get());
-    again_ = true;
+    needs_reprint_ = true;
   }
   if (launched_.contains(var.get())) {
     env_threads_.insert(var.get());
-    again_ = true;
+    needs_reprint_ = true;
   }
   declare_free(var);
   return entries_.at(var.get()).text;
@@ -189,120 +192,9 @@ int Printer::frame_of(const NodeRef& node) {
 
 // ---- marks -----------------------------------------------------------------------------------------------------
 
-namespace {
-
-/// The nodes on the way along a path, as far as it leads; fields that hold no node end it.
-class PathWalk {
- public:
-  explicit PathWalk(const NodeRef& root) : node_(root) { chain.push_back(root.get()); }
-  void follow(std::string_view path) {
-    if (path.starts_with("<root>")) path.remove_prefix(6);
-    while (!path.empty()) {
-      if (path[0] == '.') {
-        size_t end = std::min(path.find_first_of(".[", 1), path.size());
-        if (!field(path.substr(1, end - 1))) return;
-        path.remove_prefix(end);
-      } else if (path.starts_with("['")) {
-        size_t end = path.find("']");
-        if (end == std::string_view::npos || !item(path.substr(2, end - 2))) return;
-        path.remove_prefix(end + 2);
-      } else {
-        size_t end = path.find(']');
-        size_t index = 0;
-        if (end == std::string_view::npos) return;
-        std::from_chars(path.data() + 1, path.data() + end, index);
-        if (!element(index)) return;
-        path.remove_prefix(end + 1);
-      }
-    }
-  }
-  std::vector<const NodeBase*> chain;
-
- private:
-  struct Step {
-    std::string key;
-    std::vector<NodeRef> nodes;  // one, or the two of a pair
-  };
-  template <class T>
-  static void add(std::vector<Step>& steps, const T& value, std::string key = {}) {
-    if constexpr (std::is_base_of_v<NodeRef, T>) {
-      steps.push_back({std::move(key), {value}});
-    } else if constexpr (requires { value.entries(); }) {
-      for (const auto& [name, item] : value.entries()) add(steps, item, name);
-    } else if constexpr (requires {
-                           value.first;
-                           value.second;
-                         }) {
-      if constexpr (std::is_base_of_v<NodeRef, std::remove_cvref_t<decltype(value.first)>>) {
-        steps.push_back({std::move(key), {value.second, value.first}});
-      } else {
-        add(steps, value.second, value.first);
-      }
-    } else if constexpr (requires { value.begin()->defined(); } || requires { value.begin()->first; }) {
-      for (const auto& item : value) add(steps, item);
-    }
-  }
-  template <class T>
-  bool find_field(const T& node, std::string_view wanted) {
-    bool found = false;
-    for_each_field(node, [&](std::string_view name, const auto& value) {
-      if (name != wanted) return;
-      found = true;
-      std::vector<Step> steps;
-      add(steps, value);
-      constexpr bool single = std::is_base_of_v<NodeRef, std::remove_cvref_t<decltype(value)>>;
-      if (single) {
-        found = !steps.empty() && step_to(steps[0].nodes);
-      } else {
-        pending_ = std::move(steps);
-      }
-    });
-    return found;
-  }
-  bool field(std::string_view name) {
-    for (const NodeRef& candidate : candidates_) {
-      if (try_field(candidate, name)) return true;
-    }
-    return try_field(node_, name);
-  }
-  bool try_field(const NodeRef& node, std::string_view name) {
-    if (!node.defined()) return false;
-    switch (node.kind()) {
-#define X(Name, sort, ...) \
-  case Kind::k##Name:      \
-    return find_field(*node.as<Name>(), name);
-#include "ir/kinds.def"
-#undef X
-    }
-    return false;
-  }
-  bool element(size_t index) { return index < pending_.size() && step_to(pending_[index].nodes); }
-  bool item(std::string_view key) {
-    for (const Step& step : pending_) {
-      if (step.key == key) return step_to(step.nodes);
-    }
-    return false;
-  }
-  bool step_to(std::vector<NodeRef> nodes) {
-    candidates_ = std::move(nodes);
-    if (candidates_.empty() || !candidates_[0].defined()) return false;
-    node_ = candidates_[0];
-    chain.push_back(node_.get());
-    return true;
-  }
-
-  NodeRef node_;
-  std::vector<NodeRef> candidates_;
-  std::vector<Step> pending_;
-};
-
-}  // namespace
-
 void Printer::add_targets(const NodeRef& root) {
   auto add_path = [&](const NodePath& path, bool underline, std::string note) {
-    PathWalk walk(root);
-    walk.follow(path);
-    targets_.push_back({std::move(walk.chain), 0, underline, std::move(note)});
+    targets_.push_back({nodes_along(root, path), 0, underline, std::move(note)});
   };
   auto add_object = [&](const NodeRef& node, bool underline, std::string note) {
     if (node.defined()) targets_.push_back({{node.get()}, 0, underline, std::move(note)});
@@ -318,7 +210,7 @@ void Printer::open_mark(const NodeRef& node, Marking& marking) {
   marking.begin_ = out_.size();
   for (Target& target : targets_) {
     marking.progress_.push_back(target.reached);
-    // Nodes of the chain that print no text of their own are skipped over.
+    // Skips nodes of the chain that print no text of their own.
     auto from = target.chain.begin() + static_cast<std::ptrdiff_t>(target.reached);
     auto it = std::find(from, target.chain.end(), node.get());
     if (it == target.chain.end()) continue;
@@ -368,7 +260,7 @@ void Printer::inline_node(const NodeRef& node) {
 #include "ir/kinds.def"
 #undef X
       return expr(static_cast<const Expr&>(node));
-      // Where a value belongs, only the kind of these fits into the line.
+    // These have no inline form: print their kind.
     case Kind::kPrimFunc:
     case Kind::kModule:
     case Kind::kMatchBufferRegion:
@@ -399,7 +291,7 @@ void Printer::root(const NodeRef& node) {
   if (!options_.verbose_expr) insertions_.clear();
 }
 
-/// Axes are called I, J, K by tradition.
+/// Whether the program has sparse axes. These are often named I, so the prefix I is not reserved then.
 static bool has_axes(const NodeRef& node) {
   if (const PrimFunc* func = node.as<PrimFunc>()) return !func->axes.empty();
   const Module* module = node.as<Module>();

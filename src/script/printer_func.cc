@@ -157,10 +157,10 @@ void Printer::func_body(const PrimFunc& func) {
   }
 }
 
-/// Whether the text stands; otherwise the reason is noted in shown_params_ or env_threads_, and it has to be printed
-/// again.
+/// Prints the function. Returns false if it must be printed again, with the declarations that are now in shown_params_
+/// and env_threads_.
 bool Printer::prim_func_once(const Ref<PrimFunc>& func, const std::string& name) {
-  again_ = false;
+  needs_reprint_ = false;
   names_.forget_released();
   hidden_params_.clear();
   launched_.clear();
@@ -173,7 +173,7 @@ bool Printer::prim_func_once(const Ref<PrimFunc>& func, const std::string& name)
   --indent_;
   pop_frame();
   base_frame_ = outer;
-  return !again_;
+  return !needs_reprint_;
 }
 
 void Printer::prim_func(const Ref<PrimFunc>& func, const std::string& name) {

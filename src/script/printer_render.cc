@@ -51,7 +51,7 @@ std::string opening_of(const std::string& text) {
   return text.substr(0, end) + "(... " + std::to_string(all - lines) + " lines skipped ...)";
 }
 
-/// Where the user wrote the node, unless the diagnostic points at a place itself.
+/// Returns the span of the diagnostic, or else of the first of its nodes that has one.
 SpanId span_for(const Diagnostic& diagnostic) {
   if (diagnostic.span != 0) return diagnostic.span;
   for (const ObjectPtr& object : diagnostic.nodes) {

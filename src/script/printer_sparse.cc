@@ -10,7 +10,8 @@
 
 namespace tilewright::script {
 
-/// Those that the script makes of a parameter by itself when an axis names it.
+/// Finds the buffers indptr and indices without a declaration of their own: naming their parameter in the axis implies
+/// it.
 void Printer::find_structures(const Ref<PrimFunc>& func) {
   structures_.clear();
   if (func->axes.empty()) return;

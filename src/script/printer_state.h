@@ -68,7 +68,7 @@ class Printer {
       for (size_t i : indices_of(progress_)) printer_.targets_[i].reached = progress_[i];
       requests_.clear();
     }
-    /// The range ends here although the node goes on (a loop: behind its header).
+    /// Ends the range here, before the end of the node (a loop: after its header).
     void end_here() {
       if (printer_.tracking_) ended_ = printer_.out_.size();
     }
@@ -235,7 +235,7 @@ class Printer {
   /// frame; `bind` enters what the header defines.
   template <class Call, class Bind>
   void scope(bool concise, std::string_view lhs, std::string_view name, Call&& call, Bind&& bind, const Stmt& rest);
-  /// The line of a statement's header ends: what was asked for is underlined up to here.
+  /// Ends the line of a statement's header. Marks of the statement end here.
   void end_header();
 
   // blocks (printer_block.cc)
@@ -299,7 +299,8 @@ class Printer {
   std::unordered_set<const NodeBase*> launched_, env_threads_;
   /// Buffers that only axes name, and their parameters.
   std::unordered_map<const NodeBase*, Ref<Var>> structures_;
-  bool again_ = false;
+  bool needs_reprint_ = false;  ///< a hidden parameter or thread variable was used: print the function again with its
+                                ///< declaration
 
   std::vector<std::pair<std::string, std::vector<NodeRef>>> metadata_;
 };

@@ -250,7 +250,7 @@ bool Printer::launch_thread(const AttrStmt& attr, bool concise) {
   bool named = is_defined(thread->var);
   if (!named && launched_.contains(thread->var.get())) {
     env_threads_.insert(thread->var.get());
-    again_ = true;
+    needs_reprint_ = true;
   }
   if (!named && env_threads_.contains(thread->var.get())) {
     const std::string& name = names_.take_unused(with_address(thread->var->name_hint, thread->var), "v");

@@ -9,17 +9,17 @@
 
 namespace tilewright::script {
 
-/// Whole lines that belong in front of the line that starts at `at`.
+/// Whole lines to insert before the line that starts at offset `at`.
 struct Insertion {
   size_t at;
   std::string text;
 };
 
-/// A range of the emitted text that the reader asked about.
+/// A range of the emitted text to underline or to annotate.
 struct Mark {
   size_t begin, end;
   bool underline;
-  std::string note;  ///< shown as a comment: above the first line where it opens a body, else behind it
+  std::string note;  ///< shown as a comment: above the first line if it opens a body, else after it
 };
 
 struct Layout {
@@ -30,7 +30,6 @@ struct Layout {
 std::string finish_text(std::string text, std::vector<Insertion> insertions, std::vector<Mark> marks,
                         const Layout& layout);
 
-/// Line by line, "- " for lines only in `lhs`, "+ " for lines only in `rhs`, with three lines of context.
-std::string diff_text(std::string_view lhs, std::string_view rhs);
+std::vector<std::string_view> split_lines(std::string_view text);
 
 }  // namespace tilewright::script

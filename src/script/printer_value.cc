@@ -153,7 +153,7 @@ void Printer::tensor_data(const Ref<TensorData>& data) {
 }
 
 void Printer::string_value(const Ref<StringImm>& value) {
-  // As TVM does: text of several lines would be hard to read inside a line.
+  // Print text of several lines as metadata, like TVM: it would be hard to read inside a line.
   if (value->value.find('\n') != std::string::npos) return metadata("tir.StringImm", value);
   string_literal(value->value);
 }

@@ -144,7 +144,7 @@ class AnchorReplay {
   std::unordered_map<uint32_t, uint32_t> numbers_;
 };
 
-/// How the loops around the blocks run, by the name of the block.
+/// Returns the kinds of the loops around each block, by block name.
 std::unordered_map<std::string, std::vector<ForKind>> loop_kinds(const State& state) {
   std::unordered_map<std::string, std::vector<ForKind>> result;
   for (const FoundBlock& found : blocks_of(state)) {

@@ -1,4 +1,4 @@
-// Warnings of a component: what did not fit and was skipped, although the search goes on.
+// Warnings of a component: obstacles that it skipped without ending the search.
 #pragma once
 
 #include <functional>
@@ -8,18 +8,18 @@
 
 namespace tilewright::search {
 
-/// Who hears of it; nobody at first. Called on any thread, with no lock of this file held.
+/// Sets the function that receives warnings; none by default. It is called on any thread, without locks of this file.
 void set_warning_listener(std::function<void(const std::string&)> listener);
 
 /// The warnings of one component in one task: many candidates meet the same obstacle, which is reported once.
 class Warnings {
  public:
   Warnings() = default;
-  /// A copy of a component is for another task.
+  /// Copies start empty: a copied component belongs to another task.
   Warnings(const Warnings&) {}
   Warnings& operator=(const Warnings&) = delete;
 
-  /// Reports the text, unless one of the same subject was reported.
+  /// Reports the text, once per subject.
   void once(const std::string& subject, const std::string& text) const;
   void clear();
 

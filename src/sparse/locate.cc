@@ -351,7 +351,7 @@ void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed
   for (size_t i : needed) sources.push_back(nest_.frames[i]);
   const SearchNest nest = clone_frames(sources);
   const Axis& axis = *search.axis;
-  Placement use = place(pointers_to(sources)), definition = place(pointers_to(nest.frames));
+  Placement use = locate_element(pointers_to(sources)), definition = locate_element(pointers_to(nest.frames));
   if (use.shape.empty()) use = definition = {{i32(1)}, {i32(0)}};
   const VarMap names = lets_from(0);
   for (Expr& extent : definition.shape) extent = substitute(extent, names);  // of the array, which the root allocates
@@ -364,7 +364,7 @@ void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed
   for (size_t i = nest.levels.size(); i-- > 0;) {
     std::vector<Def<Buffer>> allocated;
     if (i + 1 == nest.levels.size()) allocated = {low, high};
-    body = close(nest.levels[i], name + std::to_string(i), preprocess(), {}, body, std::move(allocated));
+    body = make_block_nest(nest.levels[i], name + std::to_string(i), preprocess(), {}, body, std::move(allocated));
   }
   hoisted_.push_back(std::move(body));
   allocated_.emplace_back(positions);

@@ -28,7 +28,9 @@ constexpr size_t kNone = static_cast<size_t>(-1);
 /// Wraps statements that stand beside blocks in blocks without axes, so that they can be scheduled. `count` numbers
 /// them.
 Stmt in_blocks(const Stmt& stmt, const std::string& name, int& count) {
-  auto block_of = [&](Stmt body) { return close({}, name + std::to_string(count++), {}, {}, std::move(body)); };
+  auto block_of = [&](Stmt body) {
+    return make_block_nest({}, name + std::to_string(count++), {}, {}, std::move(body));
+  };
   if (!has_node<Block>(stmt)) return block_of(stmt);
   const SeqStmt* sequence = stmt.as<SeqStmt>();
   if (sequence) {
@@ -430,8 +432,8 @@ Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
     const bool is_last = i + 1 == levels.size();
     Annotations annotations = iteration.annotations;
     if (is_last && may_have_no_step) annotations.set(kInitWithoutSteps, bool_imm(true));
-    body = close(levels[i], name + std::to_string(i), annotations, is_last ? init_of_block : Stmt(), body,
-                 is_last ? buffers : std::vector<Def<Buffer>>());
+    body = make_block_nest(levels[i], name + std::to_string(i), annotations, is_last ? init_of_block : Stmt(), body,
+                           is_last ? buffers : std::vector<Def<Buffer>>());
     if (i == at) body = seq({init, body});
   }
   nest_.frames.resize(around);
@@ -445,8 +447,8 @@ Stmt Lowering::init_nest(const SparseIteration& iteration, const std::vector<Ref
   auto [body, buffers] = lower_with_buffers(iteration.init);
   const std::string name = iteration.name_hint + "_init";
   for (size_t i = levels.size(); i-- > 0;) {
-    body =
-        close(levels[i], levels.size() > 1 ? name + std::to_string(i) : name, {}, {}, body, std::exchange(buffers, {}));
+    body = make_block_nest(levels[i], levels.size() > 1 ? name + std::to_string(i) : name, {}, {}, body,
+                           std::exchange(buffers, {}));
   }
   return body;
 }
@@ -467,8 +469,8 @@ Stmt Lowering::parent_indices_search(const Nest::ParentIndices& indices) {
       make<While>({lt(begin, end), make<LetStmt>({middle, begin + floordiv(end - begin, constant(type, 2)), step})});
   Stmt body = seq({store(low, constant(type, 1), {zero_index}), store(high, cast(type, axis.parent->nnz), {zero_index}),
                    search, store(indices.parents, begin - 1, {position})});
-  return close(level, "binary_search_block_" + std::to_string(indices.search) + "_0", preprocess(), {}, body,
-               {low, high});
+  return make_block_nest(level, "binary_search_block_" + std::to_string(indices.search) + "_0", preprocess(), {}, body,
+                         {low, high});
 }
 
 /// The nest that fills the array of parent positions of a fused axis.
@@ -484,7 +486,7 @@ Stmt Lowering::parent_indices_nest(const Nest::ParentIndices& indices) {
   const Frame& last = nest.frames.back();
   Stmt body = store(indices.parents, last.parent, {last.position});
   for (size_t i = levels.size(); i-- > 0;) {
-    body = close(levels[i], indices.parents->name + std::to_string(i), preprocess(), {}, body);
+    body = make_block_nest(levels[i], indices.parents->name + std::to_string(i), preprocess(), {}, body);
   }
   return body;
 }

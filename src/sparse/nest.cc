@@ -113,7 +113,7 @@ void Nest::add_fused(const std::vector<Ref<SpIterVar>>& iters, size_t first, siz
   for (size_t i = first; i <= last; ++i) reduces |= !spatial && iters[i]->iter_type == IterType::kCommReduce;
   Ref<IterVar> axis = add_axis(*inner, parent.defined() ? end - begin : end, reduces, levels);
   if (num_searches_) {
-    // As published, each of the variables is an axis; but for the last one, of one value and without a loop.
+    // SparseTIR's form makes each fused variable a block axis; all but the last have extent 1 and no loop.
     Level& level = levels.back();
     for (size_t i = first; i < last; ++i) {
       const Ref<Var>& of = iters[i]->var;
@@ -126,11 +126,12 @@ void Nest::add_fused(const std::vector<Ref<SpIterVar>>& iters, size_t first, siz
   Expr position = parent.defined() ? begin + Expr(axis->var) : Expr(axis->var);
   std::vector<Frame> group;  // innermost first
   for (size_t i = last + 1; i-- > first;) {
-    const Expr above = i > first ? parent_position_of(structure_of(iters[i]->axis), position) : parent;
-    const Expr relative = above.defined() ? position - positions_below(*iters[i]->axis, above).first : position;
-    group.push_back(axis_frame(iters[i], above, position, relative));
+    const Expr iter_parent = i > first ? parent_position_of(structure_of(iters[i]->axis), position) : parent;
+    const Expr relative =
+        iter_parent.defined() ? position - positions_below(*iters[i]->axis, iter_parent).first : position;
+    group.push_back(axis_frame(iters[i], iter_parent, position, relative));
     group.back().in_group = i > first;
-    position = above;
+    position = iter_parent;
   }
   group.front().axis = axis;
   frames.insert(frames.end(), group.rbegin(), group.rend());
@@ -155,8 +156,8 @@ std::vector<Level> Nest::open(const std::vector<Ref<SpIterVar>>& iters, bool spa
   return levels;
 }
 
-Stmt close(const Level& level, std::string name, Annotations annotations, Stmt init, Stmt body,
-           std::vector<Def<Buffer>> allocated) {
+Stmt make_block_nest(const Level& level, std::string name, Annotations annotations, Stmt init, Stmt body,
+                     std::vector<Def<Buffer>> allocated) {
   Ref<Block> block = make<Block>({.iter_vars = level.axes,
                                   .reads = {},
                                   .writes = {},
@@ -179,7 +180,7 @@ Stmt close(const Level& level, std::string name, Annotations annotations, Stmt i
   return result;
 }
 
-Placement place(const std::vector<const Frame*>& frames) {
+Placement locate_element(const std::vector<const Frame*>& frames) {
   Placement result;
   std::vector<Ref<Axis>> axes;
   std::vector<const Frame*> of_axes;

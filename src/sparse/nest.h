@@ -1,4 +1,4 @@
-// Frames around a statement of a sparse iteration, and the loops and blocks made from them.
+// The enclosing frames of a statement in a sparse iteration, and the loops and blocks that are generated from them.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tilewright::sparse {
 
-/// Something that encloses the statement that is lowered.
+/// A variable, loop, condition or let that encloses the lowered statement.
 struct Frame {
   enum class Kind { kAxis, kLoop, kCondition, kLet };
   Kind kind = Kind::kAxis;
@@ -20,7 +20,7 @@ struct Frame {
   Expr position = {};      ///< along the whole axis
   Expr relative = {};      ///< counted from the first position below `parent`
   Ref<IterVar> axis = {};  ///< block axis; null if fused with the next variable
-  bool in_group = false;   ///< fused with the variable of the frame before
+  bool in_group = false;   ///< fused into the loop of the preceding frame
   // Others:
   Ref<For> loop = {};   ///< a loop of the source program
   Expr condition = {};  ///< condition that holds
@@ -47,7 +47,8 @@ struct Level {
 class Nest {
  public:
   Nest() = default;
-  /// `num_searches`: counts arrays of parent positions, too, where these are named as results of searches.
+  /// `parents_are_searched` (Form::kPublished): names the arrays of parent positions mid_0, mid_1, ..., numbered by
+  /// `num_searches`.
   Nest(int& num_searches, bool parents_are_searched) : num_searches_(parents_are_searched ? &num_searches : nullptr) {}
 
   std::vector<Frame> frames;
@@ -64,7 +65,7 @@ class Nest {
   struct ParentIndices {
     Ref<Axis> child;
     Ref<Buffer> parents;
-    int search = -1;  ///< its number, where it is searched for
+    int search = -1;  ///< number of its mid_ array; -1: none
   };
   std::vector<ParentIndices> parent_indices;
 
@@ -82,13 +83,14 @@ class Nest {
 std::pair<Expr, Expr> positions_below(const Axis& axis, const Expr& parent);
 /// The axis that owns the structure: for an attached axis the one that it is attached to.
 const Ref<Axis>& structure_of(const Ref<Axis>& axis);
-/// The block with this body, in its loops.
-Stmt close(const Level& level, std::string name, Annotations annotations, Stmt init, Stmt body,
-           std::vector<Def<Buffer>> allocated = {});
-/// Indices into an array with an element for each combination of positions of these frames: ir/sparse.h.
+/// Returns the block with this body, in its loops.
+Stmt make_block_nest(const Level& level, std::string name, Annotations annotations, Stmt init, Stmt body,
+                     std::vector<Def<Buffer>> allocated = {});
+/// Shape and indices of an array with one element per combination of positions (ir/sparse.h).
 struct Placement {
   std::vector<Expr> shape, indices;
 };
-Placement place(const std::vector<const Frame*>& frames);
+/// Returns the element for the current positions of these frames.
+Placement locate_element(const std::vector<const Frame*>& frames);
 
 }  // namespace tilewright::sparse

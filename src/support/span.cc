@@ -7,6 +7,9 @@
 #include <mutex>
 #include <sstream>
 #include <unordered_map>
+#include <vector>
+
+#include "support/characters.h"
 
 namespace tilewright {
 namespace {
@@ -68,26 +71,37 @@ std::string source_line(const std::string& file, int number) {
   return line;
 }
 
-constexpr size_t kLongestLine = 400;
-constexpr int kContext = 150;  ///< columns shown in front of the place in a longer line
+constexpr int kLongestLine = 400;  ///< in characters
+constexpr int kContext = 150;      ///< characters shown before the column in a longer line
+
+/// Returns the byte offset of each character, and the size of the line.
+std::vector<size_t> character_offsets(const std::string& line) {
+  std::vector<size_t> offsets;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (starts_character(line[i])) offsets.push_back(i);
+  }
+  offsets.push_back(line.size());
+  return offsets;
+}
 
 std::string render_one(const Span& span) {
   std::string where = " --> " + span.file + ":" + std::to_string(span.line) + ":" + std::to_string(span.column);
   std::string line = source_line(span.file, span.line);
   if (line.empty()) return where;
-  int end = span.end_line == span.line ? span.end_column : static_cast<int>(line.size()) + 1;
+  const std::vector<size_t> offsets = character_offsets(line);
+  const int length = static_cast<int>(offsets.size()) - 1;
+  int end = span.end_line == span.line ? span.end_column : length + 1;
   int width = end > span.column ? end - span.column : 1;
   int column = std::max(span.column, 1);
-  if (line.size() > kLongestLine) {
-    // Shorten a very long line to the part around the column. Never cut within a UTF-8 character.
-    size_t first = std::min<size_t>(column > kContext ? column - kContext : 0, line.size());
-    while (first < line.size() && (line[first] & 0xC0) == 0x80) ++first;
-    size_t last = std::min(first + kLongestLine, line.size());
-    while (last < line.size() && (line[last] & 0xC0) == 0x80) ++last;
-    line = (first > 0 ? "... " : "") + line.substr(first, last - first) + (last < line.size() ? " ..." : "");
-    if (first > 0) column += 4 - static_cast<int>(first);
-    column = std::max(column, 1);
-    width = std::clamp(width, 1, std::max(1, static_cast<int>(line.size()) + 1 - column));
+  if (length > kLongestLine) {
+    // Shorten a very long line to the part around the column.
+    const int first = std::min(column > kContext ? column - kContext : 0, length);
+    const int last = std::min(first + kLongestLine, length);
+    const std::string before = first > 0 ? "... " : "", after = last < length ? " ..." : "";
+    line = before + line.substr(offsets[first], offsets[last] - offsets[first]) + after;
+    if (first > 0) column = std::max(column + static_cast<int>(before.size()) - first, 1);
+    const int shown = last - first + static_cast<int>(before.size() + after.size());
+    width = std::clamp(width, 1, std::max(1, shown + 1 - column));
   }
   std::string number = std::to_string(span.line);
   std::string pad(number.size(), ' ');

@@ -145,6 +145,20 @@ std::string name_of_model(const tw_host_cpu& cpu) {
   return name;
 }
 
+/// Calls `mend(user, needed)` for features whose needed feature is missing, until there are none. It takes at most as
+/// many rounds as the longest chain of implications.
+template <class Mend>
+void mend_implications(const tw_cpu_features& set, const Mend& mend) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto [user, needed] : implications()) {
+      if (!tw_has_cpu_feature(&set, user) || tw_has_cpu_feature(&set, needed)) continue;
+      mend(user, needed);
+      changed = true;
+    }
+  }
+}
+
 }  // namespace
 
 bool operator==(const tw_cpu_features& a, const tw_cpu_features& b) { return contains(a, b) && contains(b, a); }
@@ -153,29 +167,12 @@ bool enable_feature(tw_cpu_features& set, std::string_view name) {
   int feature = feature_number(name);
   if (feature < 0) return false;
   set_bit(set, feature, true);
-  // Iterate to a fixed point: at most as many rounds as the longest chain of implications.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (auto [user, needed] : implications()) {
-      if (tw_has_cpu_feature(&set, user) && !tw_has_cpu_feature(&set, needed)) {
-        set_bit(set, needed, true);
-        changed = true;
-      }
-    }
-  }
+  mend_implications(set, [&](int, int needed) { set_bit(set, needed, true); });
   return true;
 }
 
 void drop_unsupported_features(tw_cpu_features& set) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (auto [user, needed] : implications()) {
-      if (tw_has_cpu_feature(&set, user) && !tw_has_cpu_feature(&set, needed)) {
-        set_bit(set, user, false);
-        changed = true;
-      }
-    }
-  }
+  mend_implications(set, [&](int user, int) { set_bit(set, user, false); });
 }
 
 bool disable_feature(tw_cpu_features& set, std::string_view name) {

@@ -6,7 +6,7 @@
 // equality and hash are derived.
 //
 // Omitted fields get defaults: instruction sets and vector width from the processor's name; the number of
-// cores from this process; cache sizes from this machine if it is the same model, otherwise from what is usual.
+// cores from this process; cache sizes from this machine if it is the same model, otherwise typical ones of the model.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ enum class TargetSet : uint8_t {
   kAll = kMachines | kInterpreter,
 };
 
-/// The part of targets that run on a processor.
+/// Fields of CPU targets.
 struct CpuPart {
   std::string cpu;                ///< LLVM's name of the processor
   tw_cpu_features features = {};  ///< instruction sets that generated code may use
@@ -52,7 +52,7 @@ struct CpuPart {
   int64_t vtcm_bytes = 0;         ///< tightly coupled memory for vectors; 0: there is none
 };
 
-/// The part of targets that run on a GPU. Of a block: what its threads share.
+/// Fields of GPU targets. "per_block": shared by the threads of a block.
 struct GpuPart {
   std::string arch;                             ///< "sm_80"; empty: whatever the device is
   int max_threads_per_block = 1024;             ///< limit of a launch
@@ -95,7 +95,7 @@ struct Target : CpuPart, GpuPart {
   bool is_arm() const;
   /// The part of the name of a platform that LLVM and other compilers know: "x86_64-linux-gnu", "aarch64-linux-gnu".
   std::string_view triple() const;
-  /// Whether this process can run code for it, as far as the kind of processor goes.
+  /// Whether this process can run code for this kind of processor.
   bool runs_here() const;
   std::vector<std::string> feature_names() const;
   /// All known features of its kind of processor, for LLVM: "+avx2,-avx512f,...". With `cpu` it says what may be used.

@@ -49,7 +49,7 @@ class Conversion(Protocol):
 
     Attributes:
         step: the number of the step in the trace.
-        sizes: values of open sizes of the function before the step that the step fixes.
+        sizes: values of symbolic sizes of the function before the step that the step fixes.
     """
 
     step: int

@@ -36,7 +36,7 @@ class Cuda final : public Dialect {
 
   std::string thread_index(const std::string& tag) const override { return "(int)" + tag; }
 
-  /// Also orders accesses of global memory within the block.
+  /// __syncthreads() also orders accesses to global memory within the block.
   std::string barrier(bool) const override { return "__syncthreads();"; }
 
   std::string shared_array(const std::string& type, const std::string& name, int64_t count) const override {

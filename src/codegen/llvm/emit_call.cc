@@ -185,14 +185,14 @@ llvm::Value* FunctionEmitter::emit_lane_mask(const Expr& base, const Expr& limit
 llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic intrinsic) {
   std::vector<Expr> args = expressions(call);
   DataType type = args[0].dtype();
-  DataType wide = is_narrow_float(type) ? DataType::float_(32, type.lanes) : type;
+  DataType wide = is_low_precision_float(type) ? DataType::float_(32, type.lanes) : type;
   std::vector<Value*> values;
   for (const Expr& arg : args) {
     Value* value = emit(arg);
-    values.push_back(is_narrow_float(arg.dtype()) ? extend_float(value, arg.dtype()) : value);
+    values.push_back(is_low_precision_float(arg.dtype()) ? extend_float(value, arg.dtype()) : value);
   }
   llvm::Type* real = type_of(wide);
-  auto finish = [&](Value* value) { return is_narrow_float(type) ? truncate_float(value, type) : value; };
+  auto finish = [&](Value* value) { return is_low_precision_float(type) ? truncate_float(value, type) : value; };
   auto magnitude = [&] { return builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, values[0]); };
   switch (intrinsic) {
     case Intrinsic::k_isnan:

@@ -16,7 +16,7 @@ llvm::Type* FunctionEmitter::element_type(DataType type) {
   if (type.is_void()) return llvm::Type::getVoidTy(c);
   if (type.is_handle()) return llvm::PointerType::getUnqual(c);
   if (type.is_integral()) return llvm::IntegerType::get(c, type.bits);
-  if (is_narrow_float(type)) return llvm::IntegerType::get(c, type.bits <= 8 ? 8 : 16);
+  if (is_low_precision_float(type)) return llvm::IntegerType::get(c, type.bits <= 8 ? 8 : 16);
   return type.bits == 64 ? llvm::Type::getDoubleTy(c) : llvm::Type::getFloatTy(c);
 }
 
@@ -45,7 +45,7 @@ llvm::Value* FunctionEmitter::emit(const Expr& e) {
       return llvm::ConstantInt::get(element_type(e.dtype()), static_cast<uint64_t>(e.as<IntImm>()->value));
     case Kind::kFloatImm: {
       const FloatImm& imm = *e.as<FloatImm>();
-      if (!is_narrow_float(imm.dtype)) return llvm::ConstantFP::get(element_type(imm.dtype), imm.value);
+      if (!is_low_precision_float(imm.dtype)) return llvm::ConstantFP::get(element_type(imm.dtype), imm.value);
       uint64_t bits = 0;
       store_element(imm.dtype, imm.value, 0, &bits);
       return llvm::ConstantInt::get(element_type(imm.dtype), bits);
@@ -99,7 +99,7 @@ llvm::Value* FunctionEmitter::emit(const Expr& e) {
 
 // ---- variables ---------------------------------------------------------------------------------------------------
 
-void FunctionEmitter::put(const Ref<Var>& v, Value* value) {
+void FunctionEmitter::set_variable(const Ref<Var>& v, Value* value) {
   const DataType type = v.dtype();
   llvm::Type* i64 = builder_.getInt64Ty();
   if (is_held_at_64_bits(type) && value->getType() != i64) {
@@ -110,23 +110,23 @@ void FunctionEmitter::put(const Ref<Var>& v, Value* value) {
 
 void FunctionEmitter::bind(const Ref<Var>& v, Value* value) {
   index_.define(v);
-  put(v, value);
+  set_variable(v, value);
 }
 
 void FunctionEmitter::bind(const Ref<Var>& v, Value* value, Interval interval) {
   index_.define(v, interval);
-  put(v, value);
+  set_variable(v, value);
 }
 
 void FunctionEmitter::bind_pointer(const Ref<Var>& v, Value* value, int64_t alignment, bool unique) {
   index_.define_pointer(v, alignment, unique);
-  put(v, value);
+  set_variable(v, value);
 }
 
 void FunctionEmitter::bind_let(const Ref<Var>& v, const Expr& value) {
   Value* result = emit(value);
   index_.define(v, value);
-  put(v, result);
+  set_variable(v, result);
 }
 
 void FunctionEmitter::bind_size(const Ref<Var>& v, Value* value) {
@@ -153,7 +153,8 @@ llvm::Value* FunctionEmitter::emit_binary(Kind kind, const Expr& a, const Expr& 
     return emit_division(kind, type, x, y, index_.is_nonnegative(a) && index_.is_nonnegative(b));
   }
   bool compare = kind >= Kind::kEQ && kind <= Kind::kGE;
-  if (!is_narrow_float(type)) return compare ? emit_compare(kind, type, x, y) : emit_arithmetic(kind, type, x, y);
+  if (!is_low_precision_float(type))
+    return compare ? emit_compare(kind, type, x, y) : emit_arithmetic(kind, type, x, y);
   DataType wide = DataType::float_(32, type.lanes);
   x = extend_float(x, type);
   y = extend_float(y, type);
@@ -184,18 +185,17 @@ llvm::Value* FunctionEmitter::emit_arithmetic(Kind kind, DataType type, Value* a
     }
     case Kind::kMin:
     case Kind::kMax:
-      return real ? emit_float_min_max(kind, type, a, b) : choose_first(kind, type, a, b);
+      return real ? emit_float_min_max(kind, type, a, b) : emit_ordered_min_max(kind, type, a, b);
     default:
       TW_CHECK(false, kind_name(kind));
   }
 }
 
-/// The first where it is less (greater), else the second, also where one is NaN: one instruction on x86.
-llvm::Value* FunctionEmitter::choose_first(Kind kind, DataType type, Value* a, Value* b) {
+llvm::Value* FunctionEmitter::emit_ordered_min_max(Kind kind, DataType type, Value* a, Value* b) {
   return builder_.CreateSelect(emit_compare(kind == Kind::kMin ? Kind::kLT : Kind::kGT, type, a, b), a, b);
 }
 
-/// NaN where one of them is NaN.
+/// Returns NaN if an operand is NaN.
 llvm::Value* FunctionEmitter::emit_float_min_max(Kind kind, DataType type, Value* a, Value* b) {
   auto is_number = [](Value* value) {
     auto* constant = llvm::dyn_cast<llvm::Constant>(value);
@@ -203,12 +203,12 @@ llvm::Value* FunctionEmitter::emit_float_min_max(Kind kind, DataType type, Value
     auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
     return number && !number->isNaN();
   };
-  if (is_number(a)) return choose_first(kind, type, a, b);
-  if (is_number(b)) return choose_first(kind, type, b, a);
-  // In a reduction the second one is what is new: testing it does not make the chain of results longer. Asked whether
-  // it is a number: of "it is none, or greater" LLVM 19 makes one comparison, a wrong one for absolute values and 0,
-  // and no instruction for the maximum.
-  return builder_.CreateSelect(builder_.CreateFCmpORD(b, b), choose_first(kind, type, b, a), b);
+  if (is_number(a)) return emit_ordered_min_max(kind, type, a, b);
+  if (is_number(b)) return emit_ordered_min_max(kind, type, b, a);
+  // Test the second operand: in a reduction it is the new value, so the test does not lengthen the dependence chain.
+  // Test whether it is a number: from "is NaN, or greater", LLVM 19 makes one comparison, which is wrong for absolute
+  // values and 0, and no maximum instruction.
+  return builder_.CreateSelect(builder_.CreateFCmpORD(b, b), emit_ordered_min_max(kind, type, b, a), b);
 }
 
 llvm::Value* FunctionEmitter::emit_compare(Kind kind, DataType type, Value* a, Value* b) {
@@ -313,8 +313,8 @@ llvm::Value* FunctionEmitter::convert(Value* value, DataType from, DataType to) 
   if (from == to) return value;
   llvm::Type* target = type_of(to);
   if (from.is_handle() || to.is_handle()) return builder_.CreateBitOrPointerCast(value, target);
-  if (is_narrow_float(from)) return convert(extend_float(value, from), DataType::float_(32, from.lanes), to);
-  if (is_narrow_float(to)) {
+  if (is_low_precision_float(from)) return convert(extend_float(value, from), DataType::float_(32, from.lanes), to);
+  if (is_low_precision_float(to)) {
     DataType step = from.is_float() ? from : DataType::float_(32, from.lanes);
     return truncate_float(convert(value, from, step), to);
   }
@@ -336,7 +336,7 @@ llvm::Value* FunctionEmitter::convert(Value* value, DataType from, DataType to) 
   return builder_.CreateFPCast(value, target);
 }
 
-/// As LLVM's saturating conversion, which it takes apart lane by lane: out of range the nearest integer, of NaN 0.
+/// Converts to the nearest integer in range, and NaN to 0, like LLVM's saturating conversion, which is scalarized.
 llvm::Value* FunctionEmitter::float_to_int(Value* value, DataType to) {
   llvm::Type *real = value->getType(), *target = type_of(to);
   auto least = static_cast<double>(int_min(to.element()));

@@ -13,7 +13,7 @@
 namespace tilewright::codegen {
 namespace {
 
-/// Nothing stands against generating code for it.
+/// Returns why no code can be generated for the instruction; empty if it can.
 std::string why_not(std::string_view name, llvm::Intrinsic::ID id, const Target& target) {
   if (const ProcessorInstruction* instruction = find_instruction(name)) {
     if (instruction->is_on(target)) return "";

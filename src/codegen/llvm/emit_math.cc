@@ -53,11 +53,11 @@ llvm::Value* FunctionEmitter::emit_power(Value* x, double exponent) {
     return builder_.CreateFPTrunc(power, real);
   }
   if (exponent < 0 || !state_.has_fma) return nullptr;
-  return emit_power_of_pairs(x, n);
+  return emit_power_double_double(x, n);
 }
 
-/// The power of x as a pair high + low, each product with the error of its rounding.
-llvm::Value* FunctionEmitter::emit_power_of_pairs(Value* x, int n) {
+/// Computes the power of x in double-double arithmetic (pairs high + low): each product keeps its rounding error.
+llvm::Value* FunctionEmitter::emit_power_double_double(Value* x, int n) {
   using Pair = std::pair<Value*, Value*>;
   auto fma = [&](Value* a, Value* b, Value* c) {
     return builder_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});

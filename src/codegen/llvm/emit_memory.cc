@@ -113,9 +113,10 @@ llvm::Value* FunctionEmitter::to_storage(Value* value, DataType type) {
   return type.is_int() ? builder_.CreateSExt(value, target) : builder_.CreateZExt(value, target);
 }
 
-/// A masked load by registers, where some hold no lane that is ever loaded: LLVM 19 loads such a part without its mask
-/// when it takes the vector apart itself. Null where there is no such part.
-llvm::Value* FunctionEmitter::load_parts(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask) {
+/// Loads a masked vector register by register if no lane of some register is ever loaded: when LLVM 19 splits the
+/// vector itself, it loads such a register without its mask. Returns null if there is no such register.
+llvm::Value* FunctionEmitter::load_masked_by_register(const Ref<Buffer>& buffer, const Expr& base, int lanes,
+                                                      Value* mask) {
   const int part = static_cast<int>(vector_lanes(state_.target, 8 * buffer->dtype.bytes()));
   if (lanes <= part || lanes % part != 0 || !std::has_single_bit(static_cast<unsigned>(lanes / part))) {
     return nullptr;
@@ -142,7 +143,7 @@ llvm::Value* FunctionEmitter::load_parts(const Ref<Buffer>& buffer, const Expr& 
 }
 
 llvm::Value* FunctionEmitter::load_contiguous(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask) {
-  if (Value* parts = mask && lanes > 1 ? load_parts(buffer, base, lanes, mask) : nullptr) return parts;
+  if (Value* parts = mask && lanes > 1 ? load_masked_by_register(buffer, base, lanes, mask) : nullptr) return parts;
   llvm::Type* element = storage_type(buffer->dtype.element());
   llvm::Type* type = element;
   if (lanes > 1 || mask) type = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
@@ -281,7 +282,7 @@ llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Ex
                     : are_computed ? lane_addresses(buffer, index)
                                    : nullptr;
   if (!mask && layout.form == LaneLayout::kStrided &&
-      loads_between(state_.target, buffer->dtype, type.lanes, layout.stride)) {
+      loads_with_gaps_pay(state_.target, buffer->dtype, type.lanes, layout.stride)) {
     const int part =
         static_cast<int>(std::min<int64_t>(type.lanes, vector_lanes(state_.target, 8 * buffer->dtype.bytes())));
     std::vector<Value*> parts;

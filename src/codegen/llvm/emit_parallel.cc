@@ -179,7 +179,7 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
       unsigned position = static_cast<unsigned>(i) + 4;
       llvm::Argument* argument = inner->getArg(position);
       body.index_.define(v, index_);
-      body.put(v, argument);
+      body.set_variable(v, argument);
       if (!argument->getType()->isPointerTy()) continue;
       if (index_.is_unique(v)) inner->addParamAttr(position, llvm::Attribute::NoAlias);
       if (const int64_t alignment = index_.alignment_of(v); alignment > 1) {

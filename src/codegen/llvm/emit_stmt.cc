@@ -21,12 +21,12 @@ namespace {
 /// The size of all arrays that a function has on the stack: threads of a pool may have small ones.
 constexpr int64_t kMostStackBytes = 16 << 10;
 
-/// Operations, as Operations counts them, after which a loop asks whether to go on: at least 20 microseconds. Less
-/// than `kShortWork` is done without asking: some milliseconds.
+/// Operations, as Operations counts them, between two polls of a loop for interruption: at least 20 microseconds. Loops
+/// with less work than `kShortWork`, some milliseconds, do not poll.
 constexpr int64_t kWorkBetweenPolls = 1 << 20;
 constexpr int64_t kShortWork = 20'000'000;
-/// Loops of unknown length in one another that ask, besides innermost ones; in nests beyond reason others do not.
-constexpr int kMostAsking = 6;
+/// Maximum number of nested loops of unknown length that poll, apart from innermost loops.
+constexpr int kMaxPollingLoops = 6;
 /// Loops in one another, after which passes over them are bounded.
 constexpr int kDeep = 12;
 
@@ -136,7 +136,7 @@ constexpr const char* kStaysRolled = "llvm.loop.unroll.disable";
 
 }  // namespace
 
-/// LLVM unrolls where the program asks for it, and leaves loops alone that already are vector code.
+/// Hints for LLVM: unroll where the program requests it, and do not vectorize loops that already are vector code.
 void FunctionEmitter::attach_loop_hints(llvm::BranchInst* latch, const For& loop) {
   const IntImm* count = loop.annotations.get(kUnrollHint).as<IntImm>();
   if (count && count->value > 1) {
@@ -154,10 +154,10 @@ void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, boo
   }
   Value* most = iterations_between_polls(loop);
   if (!most) return emit_iterations(loop, begin, end, runs_once);
-  // In parts, between which the context is asked whether to go on.
+  // Strip-mine the loop, and poll the context between strips.
   llvm::BasicBlock* before = builder_.GetInsertBlock();
   llvm::BasicBlock* part = new_block("part");
-  llvm::BasicBlock* ask = new_block("ask");
+  llvm::BasicBlock* poll = new_block("poll");
   llvm::BasicBlock* after = new_block("after");
   if (runs_once) {
     builder_.CreateBr(part);
@@ -170,11 +170,11 @@ void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, boo
   Value* left = builder_.CreateNSWSub(end, start);
   Value* is_last = builder_.CreateICmpSLE(left, most);
   Value* stop = builder_.CreateSelect(is_last, end, builder_.CreateNSWAdd(start, most));
-  ++asking_;
+  ++polling_loops_;
   emit_iterations(loop, start, stop, true);
-  --asking_;
-  builder_.CreateCondBr(is_last, after, ask, llvm::MDBuilder(state_.context()).createLikelyBranchWeights());
-  builder_.SetInsertPoint(ask);
+  --polling_loops_;
+  builder_.CreateCondBr(is_last, after, poll, llvm::MDBuilder(state_.context()).createLikelyBranchWeights());
+  builder_.SetInsertPoint(poll);
   emit_poll();
   start->addIncoming(stop, builder_.GetInsertBlock());
   // Polling takes long anyway: keep LLVM from analyzing whether to unroll the loop.
@@ -182,34 +182,34 @@ void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, boo
   builder_.SetInsertPoint(after);
 }
 
-/// How many iterations of a loop may pass before it asks; null where it ends soon enough, or a loop that every
-/// iteration executes asks.
+/// Returns the number of iterations of a loop between two polls. Null if the loop is short, or if every iteration
+/// executes a loop that polls.
 llvm::Value* FunctionEmitter::iterations_between_polls(const For& loop) {
   Expr each = operations_.of_iteration(loop);
   auto known = const_int(each), extent = const_int(loop.extent);
-  if (known && asks(loop.body)) return nullptr;
+  if (known && polls(loop.body)) return nullptr;
   if (known && extent && loop.kind != ForKind::kParallel && !is_long(*known, *extent)) return nullptr;
   if (known) return builder_.getInt64(static_cast<uint64_t>(std::max<int64_t>(kWorkBetweenPolls / *known, 1)));
-  if (asking_ >= kMostAsking) return nullptr;
+  if (polling_loops_ >= kMaxPollingLoops) return nullptr;
   Value* most = builder_.CreateSDiv(builder_.getInt64(kWorkBetweenPolls), emit_index(max(each, i64(1))));
   return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, most, builder_.getInt64(1));
 }
 
-/// Whether a piece of code surely executes a loop of constant extent that is long enough to ask.
-bool FunctionEmitter::asks(const Stmt& s) {
+/// Whether a statement surely executes a loop of constant extent that is long enough to poll.
+bool FunctionEmitter::polls(const Stmt& s) {
   switch (s.kind()) {
     case Kind::kSeqStmt: {
       const auto& all = s.as<SeqStmt>()->seq;
-      return llvm::any_of(all, [&](const Stmt& child) { return asks(child); });
+      return llvm::any_of(all, [&](const Stmt& child) { return polls(child); });
     }
     case Kind::kLetStmt:
-      return asks(s.as<LetStmt>()->body);
+      return polls(s.as<LetStmt>()->body);
     case Kind::kAllocate:
-      return asks(s.as<Allocate>()->body);
+      return polls(s.as<Allocate>()->body);
     case Kind::kDeclBuffer:
-      return asks(s.as<DeclBuffer>()->body);
+      return polls(s.as<DeclBuffer>()->body);
     case Kind::kAttrStmt:
-      return asks(s.as<AttrStmt>()->body);
+      return polls(s.as<AttrStmt>()->body);
     case Kind::kFor: {
       const For& loop = *s.as<For>();
       auto each = const_int(operations_.of(loop.body)), extent = const_int(loop.extent);
@@ -264,7 +264,7 @@ void FunctionEmitter::emit_while(const While& loop) {
   llvm::BasicBlock* head = new_block("while");
   llvm::BasicBlock* body = new_block("do");
   llvm::BasicBlock* after = new_block("after");
-  // Every so many iterations it asks whether to go on.
+  // Poll every `most` iterations.
   Expr each = operations_.of(loop.body);
   int64_t most = std::max<int64_t>(kWorkBetweenPolls / std::max<int64_t>(const_int(each).value_or(1 << 10), 1), 1);
   llvm::BasicBlock* before = builder_.GetInsertBlock();
@@ -278,10 +278,10 @@ void FunctionEmitter::emit_while(const While& loop) {
   emit(loop.body);
   index_.leave_loop();
   Value* next = builder_.CreateNSWAdd(count, builder_.getInt64(1));
-  llvm::BasicBlock* ask = new_block("ask");
+  llvm::BasicBlock* poll = new_block("poll");
   count->addIncoming(next, builder_.GetInsertBlock());
-  builder_.CreateCondBr(builder_.CreateICmpSLT(next, builder_.getInt64(static_cast<uint64_t>(most))), head, ask);
-  builder_.SetInsertPoint(ask);
+  builder_.CreateCondBr(builder_.CreateICmpSLT(next, builder_.getInt64(static_cast<uint64_t>(most))), head, poll);
+  builder_.SetInsertPoint(poll);
   emit_poll();
   count->addIncoming(builder_.getInt64(0), builder_.GetInsertBlock());
   add_loop_hint(builder_.CreateBr(head), kStaysRolled);

@@ -1,12 +1,12 @@
 // Emits one function of the module: statements and expressions of the lowered form become LLVM IR.
 //
 // A value in LLVM has the type of its expression, with two exceptions. Floats of fewer than 32 bits are kept as
-// integers with their bits and computed in float, rounded after each operation: most processors do no better, and a
-// compiler library that may be called instead does not exist here. Loop variables and sizes are 64 bits wide: index
+// integers with their bits and computed in float, rounded after each operation: few processors have arithmetic on these
+// types, and compiler-rt, which LLVM would call for it, is not linked. Loop variables and sizes are 64 bits wide: index
 // arithmetic does not overflow, so it is done at the width of addresses whatever its type, without a sign extension in
 // the loop.
 //
-// Failures are noted in the ModuleState and emission goes on with poison, so no caller has to look.
+// The first error is stored in ModuleState and the failed value becomes poison, so callers need not check.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -27,10 +27,10 @@
 
 namespace tilewright::codegen {
 
-/// State that the functions of one module share.
 class Dialect;
 struct DeviceBinary;
 
+/// State that the functions of one module share.
 struct ModuleState {
   llvm::Module& module;
   const Target& target;
@@ -38,22 +38,23 @@ struct ModuleState {
   bool has_f16c = false;
   std::unordered_map<std::string, llvm::Function*> bodies = {};  ///< by name of the function in the module
   std::optional<Diagnostic> error = {};                          ///< the first one
-  std::unordered_map<std::string, llvm::GlobalVariable*> texts = {};
-  std::set<const llvm::Function*> deep = {};                              ///< functions with deeply nested loops
-  std::string compiled = {};                                              ///< name of the function being compiled
-  std::map<std::pair<std::string, std::string>, int> library_calls = {};  ///< by function of the module and of libm
-  std::map<std::string, Ref<PrimFunc>> kernels = {};                      ///< kernels of a device, by name
-  llvm::GlobalVariable* image = nullptr;                                  ///< their program; null: there is no device
-  const Dialect* dialect = nullptr;                                       ///< in which it is written
-  int32_t device_type = kDLCPU;                                           ///< device of the kernels
+  std::unordered_map<std::string, llvm::GlobalVariable*> strings = {};
+  std::set<const llvm::Function*> deep = {};  ///< functions with deeply nested loops
+  std::string compiled = {};                  ///< name of the function being compiled
+  std::map<std::pair<std::string, std::string>, int> library_calls =
+      {};                                             ///< calls of libm functions, by calling function and callee
+  std::map<std::string, Ref<PrimFunc>> kernels = {};  ///< device kernels by name
+  llvm::GlobalVariable* image = nullptr;  ///< embedded device program; null if the module has no device kernels
+  const Dialect* dialect = nullptr;       ///< language of the device source
+  int32_t device_type = kDLCPU;           ///< device of the kernels
 
   llvm::LLVMContext& context() { return module.getContext(); }
   void fail(Diagnostic diagnostic) {
     if (!error) error = std::move(diagnostic);
   }
-  /// A constant C string.
+  /// Returns a constant C string.
   llvm::Constant* text(const std::string& value);
-  /// Compiled for all that the target has.
+  /// Sets the CPU and the features of the target on a function.
   void set_target(llvm::Function& function) const;
   /// A function outside of the module, declared on first use.
   llvm::FunctionCallee external(const std::string& name, llvm::FunctionType* type);
@@ -80,7 +81,8 @@ class FunctionEmitter {
   Value* emit_binary(Kind kind, const Expr& a, const Expr& b);
   Value* emit_arithmetic(Kind kind, DataType type, Value* a, Value* b);
   Value* emit_division(Kind kind, DataType type, Value* a, Value* b, bool nonnegative);
-  Value* choose_first(Kind kind, DataType type, Value* a, Value* b);
+  /// a if a < b (min) or a > b (max), else b, also for NaN; one x86 instruction.
+  Value* emit_ordered_min_max(Kind kind, DataType type, Value* a, Value* b);
   Value* emit_float_min_max(Kind kind, DataType type, Value* a, Value* b);
   Value* emit_compare(Kind kind, DataType type, Value* a, Value* b);
   Value* emit_fused(const Expr& e);  ///< a * b + c in one operation, or null
@@ -91,24 +93,25 @@ class FunctionEmitter {
   Value* emit_shuffle(const Shuffle& shuffle);
   Value* emit_var(const Ref<Var>& v);
   void bind_let(const Ref<Var>& v, const Expr& value);
-  void put(const Ref<Var>& v, Value* value);
+  /// Stores the value of a variable, extended to 64 bits if it is an index.
+  void set_variable(const Ref<Var>& v, Value* value);
   Value* select_lanes(const Expr& condition, const Expr& yes, const Expr& no);
   Value* emit_if_then_else(const Expr& condition, const Expr& yes, const Expr& no);
   bool is_cheap(const Expr& e) const;
 
   // ---- emit_numbers.cc: floats below 32 bits
-  static bool is_narrow_float(DataType type) { return type.is_float() && type.bits < 32; }
+  static bool is_low_precision_float(DataType type) { return type.is_float() && type.bits < 32; }
   Value* extend_float(Value* value, DataType from);
   Value* truncate_float(Value* value, DataType to);
 
   // ---- emit_memory.cc
   Value* emit_index(const Expr& e);
-  /// A number of elements at 64 bits; `wrong` becomes true, as a bit, where 64 bits do not hold it.
-  Value* emit_size(const Expr& e, Value*& wrong);
+  /// Element count in 64 bits; sets the bit `overflows` if it does not fit.
+  Value* emit_size(const Expr& e, Value*& overflows);
   Value* address(const Ref<Buffer>& buffer, const Expr& index);
   Value* emit_load(const Ref<BufferLoad>& load);
   void emit_store(const Ref<BufferStore>& store);
-  Value* load_parts(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask);
+  Value* load_masked_by_register(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask);
   Value* load_contiguous(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask);
   void store_contiguous(const Ref<Buffer>& buffer, const Expr& base, Value* value, Value* mask);
   Value* load_strided(const Ref<Buffer>& buffer, const Expr& base, int64_t stride, int lanes);
@@ -147,7 +150,7 @@ class FunctionEmitter {
   // ---- emit_math.cc
   Value* emit_math(Intrinsic intrinsic, const std::vector<Expr>& args, const std::vector<Value*>& values);
   Value* emit_power(Value* x, double exponent);
-  Value* emit_power_of_pairs(Value* x, int n);
+  Value* emit_power_double_double(Value* x, int n);
 
   // ---- emit_stmt.cc
   void emit(const Stmt& s);
@@ -155,7 +158,7 @@ class FunctionEmitter {
   void emit_serial(const For& loop, Value* begin, Value* end, bool runs_once);
   void emit_iterations(const For& loop, Value* begin, Value* end, bool runs_once);
   Value* iterations_between_polls(const For& loop);
-  bool asks(const Stmt& s);
+  bool polls(const Stmt& s);
   void emit_poll();
   void emit_while(const While& loop);
   void emit_if(const IfThenElse& branch);
@@ -194,7 +197,7 @@ class FunctionEmitter {
   std::vector<Value*> workspaces_;  ///< to release before a return, innermost last
   Operations operations_;
   int64_t stack_bytes_ = 0;
-  int asking_ = 0;  ///< loops around that ask whether to go on
+  int polling_loops_ = 0;  ///< enclosing loops that poll for interruption
   bool in_parallel_ = false;
 };
 
@@ -204,7 +207,7 @@ llvm::GlobalVariable* emit_image(ModuleState& state, const Target& device, const
 
 // ---- emit_entry.cc
 llvm::GlobalVariable* emit_signature(ModuleState& state, const Signature& signature, const std::string& features);
-/// A kernel in the table of its module, under its own name, which C may have to spell otherwise.
+/// A row of the module's export table. `name` is the name in the module; the C symbol may be spelled differently.
 struct Entry {
   std::string name;
   llvm::Function* function;

@@ -105,8 +105,8 @@ bool is_too_deep(llvm::StringRef pass, const llvm::Any& what, const DeepFunction
   return function && deep.count(*function) != 0 && pass == llvm::LoopUnrollPass::name();
 }
 
-/// In a function of more basic blocks, loops are not unrolled any more: each time asks what is known of all others
-/// anew.
+/// Functions with more basic blocks than this are not unrolled: each unrolled loop invalidates the analyses of all
+/// others.
 constexpr size_t kManyBlocks = 2000;
 
 bool is_too_long(llvm::StringRef pass, const llvm::Any& what) {

@@ -24,7 +24,7 @@
 namespace tilewright::codegen {
 
 llvm::Constant* ModuleState::text(const std::string& value) {
-  llvm::GlobalVariable*& known = texts[value];
+  llvm::GlobalVariable*& known = strings[value];
   if (!known) {
     llvm::Constant* data = llvm::ConstantDataArray::getString(context(), value);
     known = new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "text");
@@ -129,7 +129,7 @@ class ModuleEmitter {
     return calls;
   }
 
-  /// Nothing would stop a recursion before it has used up the stack of the process.
+  /// Refuses recursive functions: a deep recursion would overflow the stack of the process.
   static Status refuse_recursion(const Calls& calls) {
     for (const auto& [name, callees] : calls) {
       std::vector<std::string> reached(callees.begin(), callees.end());
@@ -253,7 +253,7 @@ class ModuleEmitter {
 
 }  // namespace
 
-/// Those that kernels are compiled for: that of the target; by default those of the last two generations.
+/// Returns the architectures to compile kernels for: that of the target, or by default sm_80 and sm_90a.
 static std::vector<std::string> architectures(const Target& target) {
   if (!target.arch.empty()) return {target.arch};
   return {"sm_80", "sm_90a"};

@@ -27,7 +27,7 @@ bool adds_to_first(const llvm::Instruction& instruction) {
   return known && known->form == ProcessorInstruction::kDot;
 }
 
-/// No start where the value that a phi carries is another one, or seen in between.
+/// Returns the sum that a phi carries around the loop; without a start if it is no sum, or used inside of the loop.
 Sum sum_of(llvm::PHINode& phi, const llvm::Loop& loop) {
   llvm::BasicBlock* latch = loop.getLoopLatch();
   if (!phi.getType()->isIntOrIntVectorTy() || !phi.hasOneUse()) return {};

@@ -10,7 +10,8 @@
 //         b2 = b1 - t                            exit: a1 - s1, b1 - s1
 //
 // Sums of bytes with signs are such: the instruction takes the bytes of one operand as unsigned, and what that adds is
-// the same for all rows of a tile. All of it is arithmetic of integers that wraps: the order of its steps says nothing.
+// the same for all rows of a tile. All of it is integer arithmetic that wraps, so the order of its steps does not
+// matter.
 #pragma once
 
 #include <llvm/IR/PassManager.h>

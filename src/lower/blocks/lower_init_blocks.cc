@@ -219,7 +219,7 @@ class InitHoister {
       if (!reduces && !analysis::is_data_parallel(block.iter_vars[i])) return;
       (reduces ? reduction : spatial).push_back(realize->iter_values[i]);
     }
-    // A reduction that goes on outside of this block has begun before.
+    // A reduction that continues in loops outside of this block has been initialized before.
     for (const Expr& value : reduction) {
       bool beyond = uses_any_var(value, [&](const Ref<Var>& v) {
         return none_of(loops_, [&](const Ref<For>& loop) { return loop->loop_var == v; });

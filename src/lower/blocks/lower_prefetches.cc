@@ -9,8 +9,8 @@
 // that are allocated here are aligned to a line, and three requests are enough.
 //
 // Needs      nothing
-// Ensures    no Prefetch. The last dimension is taken to be contiguous: where it is not, fewer lines are asked for,
-//            which changes speed only. Of registers nothing is asked for.
+// Ensures    no Prefetch. The last dimension is assumed to be contiguous: if it is not, fewer lines are prefetched,
+//            which changes speed only. Registers are not prefetched.
 // Placement  after plan_allocations and check_races, which go by the region that is named: from an address, anything
 //            may be reached. Before the others: the address is a load, which these know
 #include <algorithm>

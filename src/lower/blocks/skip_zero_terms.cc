@@ -11,9 +11,10 @@
 //
 //   P[u] = T.if_then_else(1 <= u, A[u - 1], 0.0)      C[vi] = C[vi] + P[vi + vk] * B[vk]  ->  if 1 <= vi + vk: ...
 //
-// Of it the parts are asked that all of a tile shares: those of axes that no unrolled or vectorized loop runs along.
+// Only those parts of the condition are tested that a whole tile shares: parts without axes of unrolled or vectorized
+// loops.
 //
-// Zero times an infinity or a NaN is a NaN, which such a sum gets no more: so it is done only where it is asked for.
+// Zero times infinity or NaN is NaN, which is lost when the term is skipped. So this is done only in annotated blocks.
 //
 // Needs      reductions without init
 // Ensures    annotated sums have no factor that a condition makes zero

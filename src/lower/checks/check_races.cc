@@ -4,8 +4,8 @@
 //   for i in T.parallel(8):      refused: iteration i = 0 writes A[1], and iteration i = 1 reads it
 //     A[i + 1] = A[i] + 1.0
 //
-// What can be proved neither way is compiled as it is asked for; of parallel loops, and of loops
-// bound to blocks and threads that write where data say, a note says so.
+// Loops for which neither can be proved are compiled as they are. For parallel loops, and for loops bound to blocks and
+// threads that write at indices loaded from memory, a note is issued.
 //
 // Needs      blocks; buffers at their allocation locations
 // Ensures    the same function

@@ -19,13 +19,13 @@ bool has_groups(const Stmt& s) {
 
 }  // namespace
 
-GroupsInFlight groups_behind(const Stmt& s, GroupsInFlight before) {
+GroupsInFlight groups_after(const Stmt& s, GroupsInFlight before) {
   GroupsInFlight now = before;
   visit(
       s, on<For, While>([&](const auto& loop, Visitor&) { now = groups_around(loop->body, now); }),
       [&](const Ref<IfThenElse>& branch, Visitor&) {
-        const GroupsInFlight yes = groups_behind(branch->then_case, now);
-        now = most(yes, branch->else_case.defined() ? groups_behind(branch->else_case, now) : now);
+        const GroupsInFlight yes = groups_after(branch->then_case, now);
+        now = most(yes, branch->else_case.defined() ? groups_after(branch->else_case, now) : now);
       },
       [&](const Ref<Evaluate>& step, Visitor&) {
         if (closes_group(step->value) && now) ++*now;
@@ -40,11 +40,11 @@ GroupsInFlight groups_around(const Stmt& body, GroupsInFlight before) {
   // is a fixed point, valid for any number of iterations.
   GroupsInFlight now = before;
   for (int i = 0; i < 2; ++i) {
-    const GroupsInFlight next = most(now, groups_behind(body, now));
+    const GroupsInFlight next = most(now, groups_after(body, now));
     if (next == now) return now;
     now = next;
   }
-  return most(now, groups_behind(body, now)) == now ? now : GroupsInFlight();
+  return most(now, groups_after(body, now)) == now ? now : GroupsInFlight();
 }
 
 }  // namespace tilewright::lower

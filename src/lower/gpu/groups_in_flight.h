@@ -3,9 +3,9 @@
 //
 //   T.ptx_commit_group()        at most 1
 //   T.ptx_commit_group()                2
-//   T.ptx_wait_group(1)                 1: the first group has arrived
+//   T.ptx_wait_group(1)                 1: the first group is complete
 //   T.ptx_commit_group()                2
-//   T.ptx_wait_group(2)                 2: no other group has
+//   T.ptx_wait_group(2)                 2: waits for no group
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ namespace tilewright::lower {
 using GroupsInFlight = std::optional<int64_t>;
 
 /// Returns the groups in flight after the statement.
-GroupsInFlight groups_behind(const Stmt& s, GroupsInFlight before);
+GroupsInFlight groups_after(const Stmt& s, GroupsInFlight before);
 /// Returns the groups in flight at the start of each iteration of a loop with this body, and after the loop.
 GroupsInFlight groups_around(const Stmt& body, GroupsInFlight before);
 

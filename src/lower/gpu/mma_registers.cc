@@ -24,7 +24,8 @@ struct Matrix {
   int64_t tile_rows() const { return operand == 'A' ? 32 : operand == 'B' ? 8 : 16; }
   int64_t tile_columns() const { return operand == 'B' ? 32 : 8; }
 
-  /// Where the lane that holds the element has it. Matrices of a software pipeline's versions follow one another.
+  /// Returns the register of the element in the lane that holds it. The versions of a software pipeline follow one
+  /// another.
   Expr place(const Expr& version, const Expr& row, const Expr& column) const {
     auto div = [](const Expr& e, int64_t by) { return floordiv(e, i32(by)); };
     auto mod = [](const Expr& e, int64_t by) { return floormod(e, i32(by)); };

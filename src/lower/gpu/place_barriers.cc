@@ -438,7 +438,7 @@ class Barriers {
         note_reads(reads, waits_behind, pending);
         Accesses condition = pending, other = pending;
         const bool uniform = is_uniform(copy.condition);
-        const GroupsInFlight before = groups_, behind = groups_behind(s, groups_);
+        const GroupsInFlight before = groups_, behind = groups_after(s, groups_);
         conditions_.push_back(copy.condition);
         under(uniform, [&] { copy.then_case = place(copy.then_case, condition); });
         conditions_.back() = logical_not(copy.condition);
@@ -488,7 +488,7 @@ class Barriers {
         if (is_wait_for_copies(step->value) && !nothing_arrives) {
           append_range(pending, arriving_);
         }
-        groups_ = groups_behind(s, groups_);
+        groups_ = groups_after(s, groups_);
         return s;
       }
     }

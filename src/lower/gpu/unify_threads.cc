@@ -65,7 +65,7 @@ class Kernel {
     });
     if (error_) return *error_;
     check_extents();
-    keep_others(root);
+    launch_at_least_one_thread(root);
     order();
     Stmt body = without_loops(root);
     if (error_) return *error_;
@@ -138,9 +138,9 @@ class Kernel {
          "split the loops that are bound to threadIdx, and leave a part of each serial");
   }
 
-  /// Without an iteration of a loop there would be no threads, nor what they do outside of the loop: then one of them
-  /// is there, and does not run the loop.
-  void keep_others(const Ref<For>& root) {
+  /// If a bound loop may have no iterations, launches at least one thread, for the statements outside of the loop, and
+  /// guards the loop by a condition.
+  void launch_at_least_one_thread(const Ref<For>& root) {
     for (Axis& axis : axes_) {
       if (analyzer_.can_prove(gt(axis.extent, 0)) || !does_more(root, axis.axis)) continue;
       axis.condition = gt(axis.extent, 0);
@@ -401,7 +401,7 @@ class MemoryOfKernels {
     return without_declarations(body, allocate->buffer_var);
   }
 
-  /// Such memory is there in kernels only.
+  /// Refuses uses of the buffer outside of kernels, where its memory does not exist.
   void check_outside(const Allocate& allocate) {
     auto check = [&](const Ref<Buffer>& buffer, const NodeRef& node) {
       if (error_ || buffer->data != allocate.buffer_var) return;

@@ -34,7 +34,7 @@ namespace {
 constexpr int64_t kLoopAsAccesses = 16;
 constexpr int64_t kMostUnrolledAccesses = 8192;
 constexpr int64_t kMostAccessesInAll = 32768;
-/// Copies that the code generator is asked for where a loop stays.
+/// Maximum unroll factor that is left to the code generator.
 constexpr int64_t kMostHinted = 64;
 
 class Unroller {

@@ -87,7 +87,7 @@ class RegionCollector {
       for (const auto* part : {&buffer->shape, &buffer->strides}) std::ranges::for_each(*part, limit);
     }
   }
-  /// The bound of (n + 3) // 4, for example, says nothing about the program, only about the type of n.
+  /// Whether a bound follows from the types of variables only, such as that of (n + 3) // 4.
   bool follows_from_types(const Expr& extent, const arith::ConstIntBound& bound) {
     return small_.const_int_bound(extent).max_value != bound.max_value;
   }

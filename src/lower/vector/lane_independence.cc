@@ -16,7 +16,7 @@
 
 #include <algorithm>
 
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -158,7 +158,7 @@ bool LaneAccesses::all_differ(const Expr& index) {
   return std::ranges::adjacent_find(distances) == distances.end();
 }
 
-/// No element belongs to `a` in one lane and to `b` in another one.
+/// Whether no element is accessed by `a` in one lane and by `b` in another.
 bool LaneAccesses::apart(const LaneAccess& a, const LaneAccess& b) {
   for (const LaneAccess* access : {&a, &b}) {
     if (effect_of(access->index) != Effect::kPure || has_moving_name(access->index)) return false;

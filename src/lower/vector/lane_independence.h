@@ -53,7 +53,7 @@ class LaneAccesses {
   bool all_differ(const Expr& index);
   bool apart(const LaneAccess& a, const LaneAccess& b);
   /// Returns the index with fresh variables, of the same ranges, in place of inner loops and what depends on them; also
-  /// of the loop itself if asked for.
+  /// of the loop itself if requested.
   Expr elsewhere(const LaneAccess& access, bool other_lane);
 
   const Ref<For>& loop_;

@@ -34,7 +34,7 @@ Expr bits_as(DataType type, Expr value);
 /// Broadcasts a scalar; returns a vector unchanged.
 Expr to_lanes(const Expr& value, int lanes);
 
-/// Replaces a variable in the statement, and folds constants and branches on the way.
+/// Replaces a variable in the statement, and folds constants and branches.
 Stmt substitute_folding(const Stmt& body, const Ref<Var>& v, const Expr& value);
 
 }  // namespace tilewright::lower

@@ -48,7 +48,7 @@ namespace {
 /// Minimum number of vectors per row, below which the final reduction of lanes does not pay.
 constexpr int64_t kLeastVectors = 3;
 
-/// How ties are resolved.
+/// Which of several equal values wins.
 enum class Tie { kFirst, kLast, kSmallerPlace };
 
 /// places[at], numbers[at] become (place, number) where the number is better.

@@ -12,8 +12,8 @@
 //                                           lanes_1 = lanes[0:32] + lanes[32:64]; ...
 //                                           C[i] = C[i] + lanes_6[0] + lanes_6[1]
 //
-// The partial results live through the outermost loop around that goes on with the reduction, and touches its result in
-// no other way. Loops between the two that go through other results (a tile) have partial results each. Where few
+// The partial results live through the outermost enclosing loop that continues the reduction, and does not access its
+// result otherwise. Loops between the two that go through other results (a tile) have partial results each. Where few
 // vectors are in flight, the loop around the vectors takes some at a time, so that steps do not wait for one another.
 //
 // Needs      flat buffers
@@ -345,7 +345,7 @@ class LanesOfReductions : private LoopContext {
     return {var(loop->loop_var->name_hint + "_1", loop->loop_var.dtype()), std::min(wanted, *extent)};
   }
 
-  /// Where the partial results of a result of the tile are, counted in vectors.
+  /// Returns the index, in vectors, of the partial results of one result of the tile.
   static Expr cell(const Reduction& reduction, const Expr& copy, const VarMap& names) {
     Expr at = cast(DataType::int_(32), copy);
     for (const Ref<For>& loop : reduction.tile) {

@@ -32,8 +32,8 @@
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
-#include "analysis/divisors.h"
 #include "analysis/independence.h"
+#include "analysis/may_fail.h"
 #include "analysis/reduction_start.h"
 #include "analysis/threads.h"
 #include "arith/iter_map.h"
@@ -302,7 +302,7 @@ class Division {
     }
     arith::Division& part = divided->indices[0];
     if (!units_.empty() && !is_const_int(part.inner_extent, 0)) {
-      // The same outer value, with the variables of unit loops in it.
+      // Express the same outer value with the variables of unit loops.
       part.outer = with_units(floordiv(substitute(rest, inner_starts), part.inner_extent), part.outer);
     }
     Ref<Var> out = outer_axis(axis, position, range(nothing, index(part.outer_extent)), index(part.outer), shared);
@@ -460,7 +460,7 @@ class Division {
     analysis::ReductionStart start = analysis::reduction_start(pseudo, reducing, analyzer_);
     if (!start.condition.defined()) return no(start.why_not);
     const Expr& starts = has_init_without_steps(*realize.block) ? start.predicate : start.condition;
-    if (!is_true(starts)) return no("the reduction inside may have no step at all");
+    if (!is_true(starts)) return no("the inner reduction may be empty");
     for (const Ref<For>& loop : reducing) {
       if (uses_var(inner_condition_, loop->loop_var)) {
         return no("its condition skips steps of " + describe_loop(*loop), loop);

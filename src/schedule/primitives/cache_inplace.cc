@@ -37,7 +37,7 @@
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "schedule/buffers.h"

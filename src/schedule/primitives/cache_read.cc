@@ -24,7 +24,7 @@
 #include "analysis/accesses.h"
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 #include "ir/build.h"
 #include "ir/regions.h"
 #include "schedule/cache.h"
@@ -96,7 +96,7 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   const bool is_nothing = any_of(inside, [](const auto& set) { return set.is_nothing; });
   analysis::SureReads sure;
   sure.add(tree.block_ref(request.scope));
-  if (is_nothing || analysis::has_failing_ends(read, analyzer, sure)) {
+  if (is_nothing || analysis::has_failing_bounds(read, analyzer, sure)) {
     return refuse("cache_read/P4",
                   "what " + describe_block(tree.block_at(request.scope)) + " declares to read of '" + buffer->name +
                       (is_nothing ? "' is out of bounds: there is nothing to copy"

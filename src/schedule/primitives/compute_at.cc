@@ -24,7 +24,7 @@
 #include <algorithm>
 
 #include "analysis/binding_reads.h"
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
 #include "analysis/threads.h"
@@ -143,8 +143,8 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
         sure.add(tree, loop.at, consumer, analyzer);
         if (is_only_read) emptying = loops_of_axes(tree, below, block.block(), write, region);
         at_elements.add(tree, loop.at, consumer, analyzer, emptying);
-        arith::Box box = analysis::without_failing_ends(analysis::relaxed(region, tree, varying, around), analyzer,
-                                                        sure, at_elements);
+        arith::Box box = analysis::without_failing_bounds(analysis::relaxed(region, tree, varying, around), analyzer,
+                                                          sure, at_elements);
         AxisSets sets = solve_axes(block.block(), write, box, Fit::kTouch, analyzer);
         needed = needed ? arith::unite(*needed, sets, analyzer) : sets;
       }

@@ -53,9 +53,9 @@ AxesOfElement axes_of_element(const Block& producer, const std::vector<Expr>& in
   };
 }
 
-/// By axes of the only consumer those of the producer, where the one can take the other's place: whatever it loads of
-/// the buffer is at the axes that the producer stores to, and they are called alike. Then the value is not built anew,
-/// which in a chain of such blocks would take longer with each of them. Empty where that is not so.
+/// Maps the axes of the only consumer to those of the producer, if the consumer loads the buffer at its plain axes
+/// only, and these have the names of the axes that the producer stores to. Then the producer's value is reused instead
+/// of rebuilt, which would take quadratic time in a chain of such blocks. Empty otherwise.
 VarMap axes_taken_over(const Block& consumer, const Assignment& assignment, const Block& producer) {
   const auto& plain = analysis::PlainBlock::of(consumer);
   if (!plain || plain->init) return {};

@@ -50,7 +50,7 @@ Status check_nesting(const Place& outer, const Place& inner) {
                         : "fuse() takes loops of one nest; merge() makes one loop of two adjacent nests");
 }
 
-/// The extent of the one loop is asked for before any of the loops runs.
+/// Checks the extents, which the fused loop evaluates before any of the loops runs.
 Status check_early_extents(const std::vector<Place>& loops, arith::Analyzer& analyzer) {
   std::vector<int> around;
   for (const Place& place : loops) {

@@ -35,7 +35,7 @@
 namespace tilewright::schedule {
 namespace {
 
-Status check_place(const Place& loop, const Place& block) {
+Status check_location(const Place& loop, const Place& block) {
   const Tree& tree = *loop.tree;
   if (block.at == 0) {
     return refuse("lift_loop/P1", describe_in_nest(loop) + " stands in no block but the root", loop,
@@ -67,8 +67,8 @@ Status check_iterations(const Place& loop, const Place& block) {
   return Ok{};
 }
 
-/// What is evaluated once where the block begins would be evaluated for each iteration of the loop.
-Status check_kept_values(const Place& loop, const Place& block) {
+/// Refuses values that the loop may change: they are evaluated once per block now, and would be once per iteration.
+Status check_values_unchanged(const Place& loop, const Place& block) {
   const Tree& tree = *loop.tree;
   Expr changing;
   auto look = [&](const Expr& value) {
@@ -135,9 +135,9 @@ Result<Plan> plan(const State& state, const LiftLoop& lift) {
   TW_TRY(loop, state.find(lift.loop));
   const Tree& tree = *loop.tree;
   const Place block{loop.func, loop.tree, tree[loop.at].scope};
-  TW_RETURN_IF_ERROR(check_place(loop, block));
+  TW_RETURN_IF_ERROR(check_location(loop, block));
   TW_RETURN_IF_ERROR(check_iterations(loop, block));
-  TW_RETURN_IF_ERROR(check_kept_values(loop, block));
+  TW_RETURN_IF_ERROR(check_values_unchanged(loop, block));
   const For& source = tree.for_at(loop.at);
   const BlockRealize& realize = *tree.realize_at(block.at);
 

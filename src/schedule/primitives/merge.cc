@@ -85,7 +85,7 @@ Status check_extents(const Tree& tree, const std::vector<std::vector<int>>& nest
   return Ok{};
 }
 
-/// Checks that extents which read data are the same numbers wherever they are asked for, from the first nest to the
+/// Checks that extents which read data have the same values wherever they are evaluated, from the first nest to the
 /// last one.
 Status check_kept_extents(const Tree& tree, const std::vector<std::vector<int>>& nests) {
   int first = nests[0].front(), last = first;
@@ -133,7 +133,7 @@ Status check_passed(const Tree& tree, const analysis::Scope& scope, int passed, 
   return Ok{};
 }
 
-/// Checks what a nest moves across on its way to the last one named: statements between them, and nests whose order
+/// Checks the code that a nest is moved across, up to the last nest: statements between them, and nests whose order
 /// changes.
 Status check_between(const Tree& tree, const std::vector<std::vector<int>>& nests, int around) {
   const auto& scope = analysis::Scope::of(tree, tree[nests.front().front()].scope);
@@ -151,7 +151,7 @@ Status check_between(const Tree& tree, const std::vector<std::vector<int>>& nest
     for (int top : tops) {
       if (at < std::min(top, tops.back()) || at > std::max(top, tops.back())) continue;
       if (analysis::unsettled_statement_in(tree, at)) {
-        return refuse("merge/P6", "between the nests stands a statement outside of any block", {tree.stmt(at)},
+        return refuse("merge/P6", "a statement between the nests is not in a block", {tree.stmt(at)},
                       "put it into a block");
       }
       TW_RETURN_IF_ERROR(check_passed(tree, scope, at, top));

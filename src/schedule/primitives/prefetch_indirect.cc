@@ -21,7 +21,7 @@
 //           P6 parallel loops around stay independent: blocks around read all of the buffer of indices from then on
 #include "schedule/primitives/prefetch_indirect.h"
 
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 #include "ir/build.h"
 #include "ir/regions.h"
 #include "ir/strides.h"
@@ -37,8 +37,8 @@ namespace {
 
 /// A region that moves with a loop by loads at a position.
 struct Selected {
-  arith::Region region;  ///< region with `at` in place of the position
-  Ref<Var> at;
+  arith::Region region;  ///< region with `element_position` in place of the position
+  Ref<Var> element_position;
   Expr position;                    ///< position of the iteration; null if no load depends on the loop
   std::vector<Ref<Buffer>> tables;  ///< buffers loaded at the position
   bool is_one = true;               ///< there are no other positions
@@ -57,7 +57,7 @@ Selected select_by(const arith::Region& region, const Ref<Var>& loop_var) {
       if (!selected.position.defined()) selected.position = load->indices[0];
       selected.is_one &= structural_equal(selected.position, load->indices[0]);
       selected.tables.push_back(load->buffer);
-      return with_field(load, &BufferLoad::indices, {selected.at});
+      return with_field(load, &BufferLoad::indices, {selected.element_position});
     });
   };
   for (const Ref<Range>& r : region) selected.region.push_back(range(moved(r->min), moved(r->extent)));
@@ -92,65 +92,66 @@ void read_whole(Block& block, const Ref<Buffer>& buffer) {
   }
 }
 
-Status check_order(const AtLoop& at, const Ref<Buffer>& buffer) {
-  const Tree& tree = *at.loop.tree;
-  const bool is_written = !analysis::Scope::of(tree, at.scope).writers(buffer).empty();
-  if (!is_written && !other_name(tree, at.scope, buffer).defined()) return Ok{};
-  return refuse("prefetch_indirect/P4", "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is written",
-                at.block, "prefetch what is only read there");
+Status check_order(const CopyLoop& target, const Ref<Buffer>& buffer) {
+  const Tree& tree = *target.loop.tree;
+  const bool is_written = !analysis::Scope::of(tree, target.scope).writers(buffer).empty();
+  if (!is_written && !other_name(tree, target.scope, buffer).defined()) return Ok{};
+  return refuse("prefetch_indirect/P4",
+                "in the scope of " + describe(target.block) + ", '" + buffer->name + "' is written", target.block,
+                "prefetch what is only read there");
 }
 
 }  // namespace
 
 Result<Plan> plan(const State& state, const PrefetchIndirect& prefetch) {
-  TW_TRY(at, at_loop(state, prefetch.loop, prefetch.block, "prefetch_indirect/P1"));
-  const Tree& tree = *at.loop.tree;
-  TW_TRY(index,
-         buffer_position(prefetch.read_buffer_index, at.block.block().reads, at.block, "read", "prefetch_indirect/P1"));
+  TW_TRY(target, find_copy_loop(state, prefetch.loop, prefetch.block, "prefetch_indirect/P1"));
+  const Tree& tree = *target.loop.tree;
+  TW_TRY(index, buffer_position(prefetch.read_buffer_index, target.block.block().reads, target.block, "read",
+                                "prefetch_indirect/P1"));
   if (prefetch.distance < 1) {
     return refuse("prefetch_indirect/P2", "the distance is " + std::to_string(prefetch.distance) + ", not positive", {},
                   "1 is the next position");
   }
-  const Ref<Buffer>& buffer = at.block.block().reads[index]->buffer;
-  const Ref<Var>& loop_var = at.loop.loop().loop_var;
-  Selected selected = select_by(region_below(at, {at.block.at}, buffer, true, "local"), loop_var);
-  auto analyzer = analysis::analyzer_above(tree, at.block.at);
+  const Ref<Buffer>& buffer = target.block.block().reads[index]->buffer;
+  const Ref<Var>& loop_var = target.loop.loop().loop_var;
+  Selected selected = select_by(region_below(target, {target.block.at}, buffer, true, "local"), loop_var);
+  auto analyzer = analysis::analyzer_above(tree, target.block.at);
   const Expr& position = selected.position;
   auto steps_by_one = [&] {
     return analyzer.can_prove_equal(substitute(position, {{loop_var, loop_var + one(loop_var.dtype())}}), position + 1);
   };
   if (!position.defined() || !selected.is_one || uses_var(selected.region, loop_var) || !steps_by_one()) {
     return refuse("prefetch_indirect/P3",
-                  describe(at.loop) +
+                  describe(target.loop) +
                       " does not move through one buffer of indices, element by element, that selects "
                       "what is read of '" +
                       buffer->name + "'",
-                  {at.loop.node(), at.block.node()},
+                  {target.loop.node(), target.block.node()},
                   "declare the indices by T.assume_buffer_domain, or use prefetch_at()");
   }
-  TW_RETURN_IF_ERROR(check_order(at, buffer));
-  for (const Ref<Buffer>& table : selected.tables) TW_RETURN_IF_ERROR(check_order(at, table));
+  TW_RETURN_IF_ERROR(check_order(target, buffer));
+  for (const Ref<Buffer>& table : selected.tables) TW_RETURN_IF_ERROR(check_order(target, table));
   DataType type = position.dtype();
   Expr end = cast(type, selected.tables.front()->shape[0]);
   for (const Ref<Buffer>& table : selected.tables) {
     if (!same_expr(table->shape[0], selected.tables.front()->shape[0])) end = min(end, cast(type, table->shape[0]));
   }
-  analyzer.bind(selected.at, zero(type), end);
+  analyzer.bind(selected.element_position, zero(type), end);
   if (!is_inside(selected.region, buffer->shape, analyzer)) {
     return refuse("prefetch_indirect/P5",
-                  "beyond the end of " + describe(at.loop) + ", '" + selected.tables.front()->name +
+                  "beyond the end of " + describe(target.loop) + ", '" + selected.tables.front()->name +
                       "' may select elements out of bounds of '" + buffer->name + "'",
-                  at.block,
+                  target.block,
                   "declare its values: T.assume_buffer_domain(" + selected.tables.front()->name + ", [0, ...])");
   }
-  RegionBlock frame = region_block(at, selected.region, /*by_digits=*/false);
+  RegionBlock frame = region_block(target, selected.region, /*by_digits=*/false);
   Expr later = analyzer.simplify(position + constant(type, prefetch.distance));
   Ref<Var> axis = var("v" + std::to_string(frame.axes.size()), type);
   frame.axes.push_back(
       make<IterVar>({.dom = range(zero(type), end), .var = axis, .iter_type = IterType::kDataPar, .thread_tag = ""}));
   frame.values.push_back(later);
   for (Ref<Range>& r : frame.region) {
-    const VarMap at_axis{{selected.at, axis}};
+    const VarMap at_axis{{selected.element_position, axis}};
     r = range(substitute(r->min, at_axis), substitute(r->extent, at_axis));
   }
   Expr exists = lt(later, end);
@@ -161,18 +162,18 @@ Result<Plan> plan(const State& state, const PrefetchIndirect& prefetch) {
     if (!is_true(is_large)) exists = logical_and(is_large, exists);
   }
   Ref<Block> made;
-  TreeEdit edit = insert_prefetch(at, frame, buffer, exists, &made);
+  TreeEdit edit = insert_prefetch(target, frame, buffer, exists, &made);
   std::vector<Ref<Buffer>> read_beyond = selected.tables;
   read_beyond.push_back(buffer);
-  for (int around = at.scope; tree[around].scope != Tree::kNone; around = tree[around].scope) {
+  for (int around = target.scope; tree[around].scope != Tree::kNone; around = tree[around].scope) {
     edit.change_block(around, [read_beyond](Block& outer) {
       for (const Ref<Buffer>& read : read_beyond) read_whole(outer, read);
     });
   }
-  Plan plan = give_loops(at.block.func, edit.finish(), {});
+  Plan plan = give_loops(target.block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
   TW_RETURN_IF_ERROR(recheck_execution(after, after.block(made->id.value), "prefetch_indirect/P6"));
-  plan.outputs.push_back(Handle::block(at.block.func, *made));
+  plan.outputs.push_back(Handle::block(target.block.func, *made));
   plan.recorded = recorded_with(prefetch, &PrefetchIndirect::read_buffer_index, index);
   return plan;
 }

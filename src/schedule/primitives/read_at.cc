@@ -27,11 +27,11 @@
 namespace tilewright::schedule {
 
 Result<Plan> plan(const State& state, const ReadAt& copy) {
-  TW_TRY(at, at_loop(state, copy.loop, copy.block, "read_at/P1"));
-  const auto& regions = at.block.block().reads;
-  TW_TRY(position, buffer_position(copy.read_buffer_index, regions, at.block, "read", "read_at/P1"));
-  AtCodes codes{"read_at/P1", "read_at/P2", "read_at/P3", "read_at/P4", "read_at/P9"};
-  TW_TRY(plan, copy_at(state, at, regions[position]->buffer, copy.storage_scope, true, codes));
+  TW_TRY(target, find_copy_loop(state, copy.loop, copy.block, "read_at/P1"));
+  const auto& regions = target.block.block().reads;
+  TW_TRY(position, buffer_position(copy.read_buffer_index, regions, target.block, "read", "read_at/P1"));
+  CopyCodes codes{"read_at/P1", "read_at/P2", "read_at/P3", "read_at/P4", "read_at/P9"};
+  TW_TRY(plan, copy_at(state, target, regions[position]->buffer, copy.storage_scope, true, codes));
   plan.recorded = recorded_with(copy, &ReadAt::read_buffer_index, position);
   return plan;
 }

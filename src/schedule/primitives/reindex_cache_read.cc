@@ -36,12 +36,12 @@
 namespace tilewright::schedule {
 namespace {
 
-/// Where the copy stands.
+/// Location of the copy.
 struct ChosenRead {
   CopyPlace place;
-  bool written;  ///< in the scope, before; else the copy is at the start of it
+  bool written;  ///< the buffer is written in the scope before; else the copy is at the start of the scope
 };
-Result<ChosenRead> choose_place(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
+Result<ChosenRead> choose_location(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
   const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   TW_RETURN_IF_ERROR(require_only_blocks(block, scope_at, "reindex_cache_read/P7"));
@@ -73,7 +73,7 @@ Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
   const auto& [block, scope, position, region] = read;
   const Tree& tree = *block.tree;
   const Ref<Buffer>& buffer = region->buffer;
-  TW_TRY(choice, choose_place(state, block, scope, buffer));
+  TW_TRY(choice, choose_location(state, block, scope, buffer));
   const CopyPlace& place = choice.place;
   AxisCacheCodes codes{"reindex_cache_read/P4", "reindex_cache_read/P5", "reindex_cache_read/P6"};
   TW_TRY(axes, axis_cache(block, buffer, cache.storage_scope, *cache.index_map.map.as<IndexMap>(), codes));

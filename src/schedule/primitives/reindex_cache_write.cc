@@ -32,8 +32,8 @@
 namespace tilewright::schedule {
 namespace {
 
-/// Where the copy back stands: before the first reader, or at the end of the scope.
-Result<CopyPlace> choose_place(const Place& block, int scope_at, const Ref<Buffer>& buffer) {
+/// Returns the location of the block that copies back: before the first reader, or at the end of the scope.
+Result<CopyPlace> choose_location(const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
   const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   TW_RETURN_IF_ERROR(require_only_blocks(block, scope_at, "reindex_cache_write/P7"));
@@ -85,7 +85,7 @@ Result<Plan> plan(const State& state, const ReindexCacheWrite& cache) {
   const auto& [block, scope, position, region] = write;
   const Tree& tree = *block.tree;
   const Ref<Buffer>& buffer = region->buffer;
-  TW_TRY(place, choose_place(block, scope, buffer));
+  TW_TRY(place, choose_location(block, scope, buffer));
   AxisCacheCodes codes{"reindex_cache_write/P4", "reindex_cache_write/P5", "reindex_cache_write/P6"};
   TW_TRY(axes, axis_cache(block, buffer, cache.storage_scope, *cache.index_map.map.as<IndexMap>(), codes));
   int outside = tree[place.near].parent;

@@ -82,7 +82,7 @@ Status check_ranges(const Tree& tree, const std::vector<int>& order) {
   return Ok{};
 }
 
-/// A range that divides by a size is asked for where loops that were around it have no iteration.
+/// Refuses ranges that divide by a size, if they would be evaluated where loops around them have no iteration.
 Status check_early_ranges(const Tree& tree, const std::vector<int>& chain, const std::vector<int>& order) {
   auto is_number = [&](int at) { return tree.for_at(at).extent.is<IntImm>() && tree.for_at(at).min.is<IntImm>(); };
   if (all_of(chain, is_number)) return Ok{};

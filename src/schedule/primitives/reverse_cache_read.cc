@@ -37,8 +37,8 @@
 namespace tilewright::schedule {
 namespace {
 
-/// Where the copy stands: behind the writer of the buffer, or at the start of the scope.
-Result<CopyPlace> place_of_copy(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
+/// Returns the location of the copy: after the writer of the buffer, or at the start of the scope.
+Result<CopyPlace> location_of_copy(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
   const analysis::Scope& scope = analysis::Scope::of(tree, scope_at);
   TW_RETURN_IF_ERROR(require_only_blocks(block, scope_at, "reverse_cache_read/P7"));
@@ -68,7 +68,7 @@ Result<Plan> plan(const State& state, const ReverseCacheRead& cache) {
   const Tree& tree = *block.tree;
   const Ref<Buffer>& buffer = region->buffer;
   TW_TRY(element, selected_element(block, buffer, "reverse_cache_read/P4"));
-  TW_TRY(place, place_of_copy(state, block, scope, buffer));
+  TW_TRY(place, location_of_copy(state, block, scope, buffer));
   TW_TRY(axes, selected_cache(block, buffer, element, cache.storage_scope, cache.dim_order, "reverse_cache_read/P5"));
   const int outside = tree[place.near].parent;
   if (!analysis::is_unconditional(tree, outside, block.at)) {

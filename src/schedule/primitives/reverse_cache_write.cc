@@ -71,7 +71,7 @@ Result<ReductionStep> find_step(const Place& block, const Ref<Buffer>& buffer) {
   return *step;
 }
 
-/// Behind the innermost loop such that it and those around move axes that select elements, and no others.
+/// Returns the innermost loop such that it and the loops around it drive only axes that select cached elements.
 int innermost_outside(const Place& block, int scope, const std::vector<int>& loops, const std::vector<size_t>& cached) {
   const BlockRealize& realize = *block.tree->realize_at(block.at);
   int outside = scope;

@@ -23,7 +23,7 @@
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
 #include "ir/build.h"
@@ -98,7 +98,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
         const Expr runs = condition_on(tree, below, realize.predicate);
         analysis::SureReads sure;
         sure.add(tree, loop.at, producer, analyzer);
-        arith::Box box = analysis::without_failing_ends(
+        arith::Box box = analysis::without_failing_bounds(
             analysis::relaxed(analysis::bound_region(realize, write), tree, below, analyzer, runs), analyzer, sure,
             sure);
         AxisSets sets = solve_axes(block.block(), read, box, Fit::kWithin, analyzer);

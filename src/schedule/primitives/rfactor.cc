@@ -114,8 +114,8 @@ Result<ReductionChain> find_chain(const Place& loop) {
     return refuse("rfactor/P2", describe(loop) + " is not serial", loop,
                   "factor the loop first, then say who runs the iterations");
   }
-  TW_RETURN_IF_ERROR(find_roles(chain));
-  TW_RETURN_IF_ERROR(check_place(chain));
+  TW_RETURN_IF_ERROR(classify_loops(chain));
+  TW_RETURN_IF_ERROR(check_location(chain));
   return chain;
 }
 
@@ -144,7 +144,7 @@ class Factoring {
     const Ref<Var>& factored = chain_.loop.loop().loop_var;
     Ref<Var> lane = lane_axis(as_axes, factored, IterType::kDataPar, add);
     bool reduces = false;
-    std::vector<bool> opened = opened_axes(chain_);
+    std::vector<bool> opened = axes_of_new_block(chain_);
     for (size_t i : indices_of(realize_.iter_values)) {
       const Ref<IterVar>& old = realize_.block->iter_vars[i];
       const Expr& value = realize_.iter_values[i];
@@ -263,7 +263,7 @@ class Factoring {
                                     .predicate = std::move(condition),
                                     .block = with_reads_of_indices(std::move(block), realize_.block.span())},
                                    chain_.block.node().span());
-    for (size_t i = chain_.loops.size(); i-- > chain_.top;) {
+    for (size_t i = chain_.loops.size(); i-- > chain_.outermost_reduction;) {
       if (chain_.is_factored_out(i)) continue;
       For copy = chain_.at(i);
       copy.body = std::move(nest);
@@ -322,7 +322,7 @@ class Factoring {
     Expr asked = analysis::condition_on_axes(term, tree, chain_.block.at);
     if (!asked.defined()) return {};
     auto analyzer = analysis::analyzer_above(tree, tree[chain_.block.at].parent);
-    const std::vector<bool> opened = opened_axes(chain_);
+    const std::vector<bool> opened = axes_of_new_block(chain_);
     bool compares = false, keeps = false;
     for (size_t i : indices_of(opened)) {
       const Ref<IterVar>& axis = realize_.block->iter_vars[i];
@@ -472,8 +472,8 @@ Status check_elements(const ReductionChain& chain, const analysis::Reducer& redu
                 chain.block, "bind each of its axes to a loop, and index what it writes by these axes");
 }
 
-/// Where the last of equal pairs stays, groups follow one another as their steps did, and have no steps that start
-/// again at their ends: such a step would take the place of an equal pair.
+/// Checks a reducer that keeps the last of equal pairs: groups must be combined in the order of their steps, and must
+/// not contain initial values, which could replace an equal pair.
 Status check_order_of_groups(const ReductionChain& chain, const analysis::Reducer& reducer) {
   if (!reducer.keeps_last()) return Ok{};
   const Expr& predicate = chain.block.tree->realize_at(chain.block.at)->predicate;
@@ -481,7 +481,7 @@ Status check_order_of_groups(const ReductionChain& chain, const analysis::Reduce
   for (size_t i : indices_of(chain.loops)) {
     is_limited |= (chain.reduces[i] || chain.loops[i] == chain.loop.at) && uses_var(predicate, chain.at(i).loop_var);
   }
-  if (!is_limited && chain.loops[chain.top] == chain.loop.at) return Ok{};
+  if (!is_limited && chain.loops[chain.outermost_reduction] == chain.loop.at) return Ok{};
   return refuse("rfactor/P5",
                 describe(chain.block) + " keeps the last of equal elements, " +
                     (is_limited ? "and steps of the reduction run on a condition"
@@ -537,7 +537,7 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   TreeEdit edit(tree);
   if (chain.accumulates) edit.insert_before(chain.loops.front(), factor.neutral_nest());
   edit.insert_before(chain.loops.front(), factor.partial_nest());
-  edit.replace(chain.loops[chain.top], factor.final_nest());
+  edit.replace(chain.loops[chain.outermost_reduction], factor.final_nest());
   edit.change_block(scope_at, [&](Block& outer) {
     for (const Ref<Buffer>& buffer : factor.partial()) outer.alloc_buffers.push_back(buffer);
   });

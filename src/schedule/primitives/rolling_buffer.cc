@@ -130,8 +130,7 @@ Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {
   if (auto obstacle = why_values_vary(tree, scope, block.at))
     return refuse("rolling_buffer/P2", *obstacle, "roll what compute_at() has put under the loop of its consumer");
   if (scope.bare_statement()) {
-    return refuse("rolling_buffer/P3",
-                  "in the scope of " + describe(block) + " stands a statement outside of any block",
+    return refuse("rolling_buffer/P3", "a statement in the scope of " + describe(block) + " is not in a block",
                   {NodeRef(scope.bare_statement())}, "put it into a block");
   }
   bool own = is_contained(outer.alloc_buffers, roll.buffer);

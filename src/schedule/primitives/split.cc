@@ -199,9 +199,8 @@ Result<Plan> plan(const State& state, const Split& split) {
   if (condition.defined()) {
     if (const NodeBase* bare = analysis::bare_statement_in(loop.body)) {
       return refuse("split/P6",
-                    "below " + describe(place) +
-                        " stands a statement outside of any block, which cannot be "
-                        "skipped for iterations beyond the extent",
+                    "a statement below " + describe(place) +
+                        " is not in a block, and cannot be skipped for iterations beyond the extent",
                     {place.node(), NodeRef(bare)}, "use factors that multiply to the extent, or put it into a block");
     }
   }

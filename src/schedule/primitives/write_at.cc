@@ -26,11 +26,11 @@
 namespace tilewright::schedule {
 
 Result<Plan> plan(const State& state, const WriteAt& copy) {
-  TW_TRY(at, at_loop(state, copy.loop, copy.block, "write_at/P1"));
-  const auto& regions = at.block.block().writes;
-  TW_TRY(position, buffer_position(copy.write_buffer_index, regions, at.block, "write", "write_at/P1"));
-  AtCodes codes{"write_at/P1", "write_at/P2", "write_at/P3", "write_at/P4", "write_at/P4"};
-  TW_TRY(plan, copy_at(state, at, regions[position]->buffer, copy.storage_scope, false, codes));
+  TW_TRY(target, find_copy_loop(state, copy.loop, copy.block, "write_at/P1"));
+  const auto& regions = target.block.block().writes;
+  TW_TRY(position, buffer_position(copy.write_buffer_index, regions, target.block, "write", "write_at/P1"));
+  CopyCodes codes{"write_at/P1", "write_at/P2", "write_at/P3", "write_at/P4", "write_at/P4"};
+  TW_TRY(plan, copy_at(state, target, regions[position]->buffer, copy.storage_scope, false, codes));
   plan.recorded = recorded_with(copy, &WriteAt::write_buffer_index, position);
   return plan;
 }

@@ -39,7 +39,7 @@ void spin(double microseconds) {
   }
 }
 
-/// So much time of the processor, however long that takes.
+/// Uses this much processor time.
 void work(double microseconds) {
   timespec spent;
   const auto now = [&] {

@@ -26,7 +26,7 @@ constexpr auto kReapInterval = std::chrono::milliseconds(1);
 constexpr int kMaxDefaultBuilders = 4;
 /// A build that is this short does not delay measurements much.
 constexpr double kShortBuildSeconds = 0.1;
-/// Where building and measuring take turns: how many are built before the first is measured, for each builder.
+/// Candidates built per builder before the first is measured, if building and measuring alternate.
 constexpr size_t kBatchPerBuilder = 4;
 
 }  // namespace

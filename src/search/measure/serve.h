@@ -1,7 +1,7 @@
 // The helper's side: loops that take requests until the connection is closed.
 //
-// How modules are compiled and objects are loaded is handed in, so that this folder needs no code generator and the
-// tests can put misbehaving functions in their place. The helper executable connects them with codegen.
+// The functions that compile modules and load objects are arguments, so that this folder does not depend on codegen and
+// tests can pass misbehaving functions. The helper executable connects them with codegen.
 #pragma once
 
 #include <functional>
@@ -25,10 +25,10 @@ struct CallableKernel {
 };
 using LoadFunction = std::function<Result<CallableKernel>(std::string_view object, const std::string& entry)>;
 
-/// Where the parent's end of the connection and the shared memory are found in a helper.
+/// File descriptors of the connection to the parent and of the shared memory, in a helper process.
 inline constexpr int kConnectionFd = 3, kSharedMemoryFd = 4;
 
-/// Exit status of the process.
+/// Serves requests until the connection closes; returns the process's exit status.
 int serve_builds(const CompileFunction& compile);
 int serve_measurements(const LoadFunction& load);
 

@@ -377,8 +377,8 @@ class Server {
     return time(kernel, cold ? 1 : calls, spend, slice);
   }
 
-  /// So many calls with nothing between them, as a program that only calls the kernel makes them: a look at the clock
-  /// takes as long as a short kernel. False: the kernel returned an error, now in code_ and error_.
+  /// Calls the kernel `calls` times back to back: reading the clock takes as long as a short kernel. Returns false if
+  /// the kernel returned an error, which is then in code_ and error_.
   bool call(const CallableKernel& kernel, const DLTensor* const* tensors, int64_t calls) {
     auto& began = arguments_->control().call_began;
     error_.clear();
@@ -414,7 +414,7 @@ class Server {
   std::unique_ptr<DeviceArguments> device_;  ///< once a kernel on a device was measured
   std::unique_ptr<CacheFlusher> flusher_;
   double elapsed_ = 0;      ///< seconds that the device was busy with the last calls
-  bool is_broken_ = false;  ///< a call on the device failed: another process goes on
+  bool is_broken_ = false;  ///< a call on the device failed: another process must take over
   tw_ctx context_;
   int32_t code_ = 0;
   std::string error_;

@@ -1,4 +1,4 @@
-// A folder that exists as long as its owner, made when it is first asked for.
+// A folder that is created on first use and removed with its owner.
 #pragma once
 
 #include <cstdlib>

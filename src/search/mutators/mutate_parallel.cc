@@ -101,7 +101,7 @@ Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, Random& r
   std::set<int64_t> limits;
   for (const Products& products : blocks) {
     for (int64_t limit : products) {
-      // Of two limits for one plan the later one counts, as published.
+      // If two limits give one plan, the later one counts, as in MetaSchedule.
       if (limit <= most && limits.insert(limit).second) plans.insert_or_assign(plan_for(blocks, limit), limit);
     }
   }

@@ -212,7 +212,7 @@ Status rewrite_block(Schedule& schedule, BlockRV block, const Wishes& wishes) {
   TW_TRY(now, schedule.state().find(block));
   if (!(wishes.unroll_explicit || wishes.unroll_implicit) || !reduces(now.block())) return Ok{};
   TW_TRY(loop, schedule.state().find(outermost));
-  // Another block below the same loop has asked for it already.
+  // Another block below the same loop has set it already.
   if (loop.loop().annotations.has("pragma_auto_unroll_max_step")) return Ok{};
   int64_t limit = wishes.unroll_explicit ? *wishes.unroll_explicit : *wishes.unroll_implicit;
   TW_RETURN_IF_ERROR(schedule.apply(Annotate{outermost, "pragma_auto_unroll_max_step", {limit}}));

@@ -1,7 +1,7 @@
 // Refuses programs that a GPU cannot run: more threads in a block, or more shared memory, than the target has; loops
 // bound to one axis that differ in extent; more than 8 virtual threads along an axis; vectors of more than 16 bytes.
-// And what rules asked for: the number of threads around a block is between meta_schedule.thread_extent_low_inclusive
-// and ..._high_inclusive.
+// Also refuses a number of threads around a block outside of the range that rules annotated,
+// meta_schedule.thread_extent_low_inclusive to ..._high_inclusive.
 //
 // Shared memory is counted after compaction, times the copies that a software pipeline keeps in flight. Buffers that
 // are never alive together share bytes, as in the compiled kernel (lower/gpu/plan_shared_memory.cc).
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kMaxVirtualThreads = 8, kMaxVectorBytes = 16;
 
-/// The threads around each annotated block are as many as was asked for.
+/// Checks that the number of threads around each annotated block is in the annotated range.
 class ThreadExtents {
  public:
   explicit ThreadExtents(int64_t warp_size) : warp_size_(warp_size) {}

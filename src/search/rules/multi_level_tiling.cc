@@ -34,7 +34,7 @@ bool copies_asynchronously(const std::optional<Target>& target) {
   return std::atoi(target->arch.c_str() + 3) >= 80;
 }
 
-/// So many elements make one load or store, for elements of this type.
+/// Whether one load or store can access this many elements of the type.
 bool is_vector_length(DataType dtype, int64_t length) {
   if (dtype == DataType::float_(32)) return length <= 4;
   if (dtype == DataType::float_(16)) return length == 1 || (length % 2 == 0 && length <= 8);
@@ -77,7 +77,7 @@ Status MultiLevelTiling::check(const MultiLevelTilingOptions& options) {
   }
   if (exceed(options.reuse_read.levels, structure.size()) || exceed(options.reuse_write.levels, structure.size())) {
     return argument_error("multi_level_tiling/levels",
-                          "a copy is asked for at a level that the structure '" + structure + "' does not have",
+                          "reuse is set at a level that the structure '" + structure + "' does not have",
                           "levels count from 1");
   }
   if (options.reuse_read.requirement == ReuseType::Requirement::kMay) {

@@ -16,7 +16,7 @@
 
 namespace tilewright::search {
 
-/// A schedule on its way through the steps of tiling.
+/// A schedule between the steps of tiling.
 struct TilingState {
   Schedule schedule;
   BlockRV block;

@@ -43,11 +43,12 @@ struct FragmentScopes {
 namespace {
 
 constexpr const char* kWarpAxis = "threadIdx.y";
-/// Strides of rows in shared memory, in elements, are this modulo kAlignFactor: neighboring rows start in other banks.
+/// Row strides in shared memory are kAlignFactor * n elements plus an offset, so neighboring rows start in different
+/// banks.
 constexpr int64_t kAlignFactor = 32;
-/// Fragments that one load reads for m16n8k8: of rows of A, and of columns of B.
-constexpr int64_t kFragmentsAtOnce[] = {2, 4};
-/// So much a thread copies to shared memory at once, without waiting for it.
+/// Fragments per ldmatrix: along rows of A, along columns of B (m16n8k8).
+constexpr int64_t kFragmentsPerLoad[] = {2, 4};
+/// Bytes of one cp.async copy.
 constexpr int64_t kAsyncBytes = 16;
 /// Marks copies to and from shared memory that permute the elements there.
 constexpr const char* kPermutedLayout = "permuted_layout";
@@ -55,7 +56,7 @@ constexpr const char* kPermutedLayout = "permuted_layout";
 constexpr FragmentScopes kWmma = {{"wmma.matrix_a", "wmma.matrix_b"}, "wmma.accumulator"};
 constexpr FragmentScopes kM16n8k8 = {{"m16n8k8.matrixA", "m16n8k8.matrixB"}, "m16n8k8.matrixC"};
 
-/// The product is of m16n8k8, whose instructions name registers, and store none.
+/// Whether the compute intrinsic is mma.m16n8k8, whose fragments are registers without a store instruction.
 bool is_m16n8k8(const std::string& compute) {
   const std::shared_ptr<const TensorIntrin> intrin = find_tensor_intrin(compute);
   if (!intrin) return false;
@@ -63,28 +64,28 @@ bool is_m16n8k8(const std::string& compute) {
   return any_of(buffers, [](const auto& entry) { return entry.second->scope() == kM16n8k8.result; });
 }
 
-Value numbers(const std::vector<int64_t>& items) {
+Value int_list(const std::vector<int64_t>& items) {
   Value::List list;
   for (int64_t item : items) list.push_back(Value{item});
   return Value{std::move(list)};
 }
 
-/// Whether both handles are of one block.
-bool is_block(const Schedule& schedule, BlockRV a, BlockRV b) {
+/// Whether both handles refer to one block.
+bool is_same_block(const Schedule& schedule, BlockRV a, BlockRV b) {
   auto one = schedule.state().find(a), other = schedule.state().find(b);
   return one.ok() && other.ok() && one->at == other->at && one->func == other->func;
 }
 
-/// Turns the maps of a block's axes into those of its buffers, whose indices are some of the axes.
+/// Derives the layout maps of a block's buffers from the map of its axes. Each buffer is indexed by some of the axes.
 class BufferLayouts {
  public:
   explicit BufferLayouts(const LayoutMapping& mapping) : mapping_(mapping) {}
 
-  /// `buffer`: as the block touched it at first; `region`: of its copy that has the block's axes as indices.
+  /// `buffer`: buffer that the block accessed before reindexing. `region`: its access to the reindexed copy.
   std::optional<Ref<IndexMap>> of(const Ref<Buffer>& buffer, const BufferRegion& region,
                                   const std::vector<Ref<IterVar>>& axes) const {
-    auto* stands_for = find_value(mapping_.buffers, buffer);
-    if (!stands_for) return std::nullopt;
+    auto* operand = find_value(mapping_.buffers, buffer);
+    if (!operand) return std::nullopt;
     const auto& final = mapping_.map->final_indices;
     IndexMap map;
     for (const Ref<Range>& range : region.region) {
@@ -95,7 +96,7 @@ class BufferLayouts {
       const Def<Var>& index = map.initial_indices.back();
       if (std::find(final.begin(), batches_end, index) != batches_end) map.final_indices.push_back(index);
     }
-    for (const Expr& index : mapping_.indices.at(*stands_for)) {
+    for (const Expr& index : mapping_.indices.at(*operand)) {
       auto axis = find_if(mapping_.desc_axes, [&](const Ref<IterVar>& each) { return each->var == index; });
       if (axis == mapping_.desc_axes.end()) return std::nullopt;
       map.final_indices.push_back(final[mapping_.num_batches + static_cast<size_t>(axis - mapping_.desc_axes.begin())]);
@@ -109,15 +110,17 @@ class BufferLayouts {
 
 }  // namespace
 
-/// A product and the copies of its buffers that have its axes as indices.
+/// The block of a matrix product, and the blocks that copy its buffers to copies indexed by its axes.
 struct MultiLevelTilingTensorCore::Product {
   TensorCoreIntrins intrins;
   FragmentScopes scopes;
   int64_t fragment_rows = 0, fragment_columns = 0;  ///< size of the result's fragment
   BlockRV block{}, reindex_a{}, reindex_b{}, reindex_result{};
 
-  /// Returns nothing if the block does not fit.
-  static Result<std::optional<Product>> of(Schedule& schedule, BlockRV block, const TensorCoreIntrins& intrins) {
+  /// Reindexes the block's buffers, transforms their layouts, tiles the block and annotates the tile. Modifies
+  /// `schedule`. Returns nothing if the block does not match.
+  static Result<std::optional<Product>> reindex_and_tile(Schedule& schedule, BlockRV block,
+                                                         const TensorCoreIntrins& intrins) {
     TW_TRY(place, schedule.state().find(block));
     auto mapping = layout_mapping(place, *find_tensor_intrin(intrins.compute)->desc);
     const Block& before = place.block();
@@ -184,19 +187,21 @@ Status MultiLevelTilingTensorCore::check(const Options& options) {
     return argument_error("multi_level_tiling/tensor-core", what, hint);
   };
   if (is_contained(binds, "threadIdx.x")) {
-    return refuse("tiles are bound to threadIdx.x, which runs over the threads of a warp",
+    return refuse("tiles are bound to threadIdx.x, which this rule reserves for the lanes of a warp",
                   "bind a tile to threadIdx.y, as in [\"blockIdx.y\", \"blockIdx.x\", \"threadIdx.y\"]");
   }
   if (warp == binds.end() || warp - binds.begin() + 1 >= num_spatial || num_reduction < 2) {
-    return refuse("the structure '" + options.structure + "' has no tiles of a warp, or no two of the reduction",
-                  "bind a spatial tile that others follow to threadIdx.y, and write two R, as in \"SSSRRSRS\"");
+    return refuse(
+        "the structure '" + options.structure +
+            "' needs a spatial tile bound to threadIdx.y, a spatial tile inside of it, and two reduction tiles",
+        "bind a spatial tile that others follow to threadIdx.y, and write two R, as in \"SSSRRSRS\"");
   }
   const bool stores = any_of(options.intrin_groups, [](const auto& group) { return !is_m16n8k8(group.compute); });
   if (options.reuse_read.requirement != ReuseType::Requirement::kMust ||
       (stores && options.reuse_write.requirement != ReuseType::Requirement::kMust)) {
-    return refuse("fragments are loaded from copies in shared memory and stored to one, which are not asked for",
-                  "say req=\"must\" of reuse_read and reuse_write, with scope=\"shared\"; products of m16n8k8 do "
-                  "without reuse_write, in a rule of their own");
+    return refuse("the rule needs copies of the operands in shared memory, and for wmma also of the result",
+                  "set req=\"must\", scope=\"shared\" for reuse_read, and for wmma for reuse_write; put m16n8k8 "
+                  "intrinsics into a rule of their own, which needs no reuse_write");
   }
   return Ok{};
 }
@@ -220,9 +225,9 @@ Result<TilingStates> MultiLevelTilingTensorCore::apply_group(Schedule schedule, 
                                                              const TensorCoreIntrins& group) const {
   TW_RETURN_IF_ERROR(schedule.apply(
       Annotate{.block_or_loop = block, .ann_key = "meta_schedule.tiling_structure", .ann_val = {options_.structure}}));
-  TW_TRY(fitting, Product::of(schedule, block, group));
-  if (!fitting) return TilingStates{};
-  const Product product = *fitting;
+  TW_TRY(product_or_none, Product::reindex_and_tile(schedule, block, group));
+  if (!product_or_none) return TilingStates{};
+  const Product product = *product_or_none;
   const bool in_registers = is_m16n8k8(group.compute);
   if (in_registers) {
     TW_TRY(place, schedule.state().find(product.block));
@@ -258,13 +263,13 @@ Result<TilingStates> MultiLevelTilingTensorCore::apply_group(Schedule schedule, 
   return std::move(loaded);
 }
 
-/// The number of threadIdx.y among the bound tiles.
+/// Index of the tile that is bound to threadIdx.y, among the bound tiles.
 size_t MultiLevelTilingTensorCore::warp_level() const {
   auto warp = std::ranges::find(options_.tile_binds, kWarpAxis);
   return static_cast<size_t>(warp - options_.tile_binds.begin());
 }
 
-/// The rows and columns that m16n8k8 computes between two loads are whole loads.
+/// Samples tiles of m16n8k8 so that a warp's rows and columns between two loads are whole ldmatrix loads.
 Result<MultiLevelTiling::SplitLoop> MultiLevelTilingTensorCore::split_loop(Schedule& schedule, BlockRV block,
                                                                            LoopRV loop, size_t n) const {
   TW_TRY(place, schedule.state().find(block));
@@ -272,7 +277,7 @@ Result<MultiLevelTiling::SplitLoop> MultiLevelTilingTensorCore::split_loop(Sched
   const auto& values = place.tree->realize_at(place.at)->iter_values;
   const auto axis = static_cast<size_t>(std::ranges::find(values, Expr(at.loop().loop_var)) - values.begin());
   auto intrin = text_annotation(place.block().annotations, "meta_schedule.auto_tensorize");
-  if (axis >= std::size(kFragmentsAtOnce) || !intrin || !is_m16n8k8(*intrin)) {
+  if (axis >= std::size(kFragmentsPerLoad) || !intrin || !is_m16n8k8(*intrin)) {
     return MultiLevelTiling::split_loop(schedule, block, loop, n);
   }
   const auto num_outside =
@@ -280,7 +285,7 @@ Result<MultiLevelTiling::SplitLoop> MultiLevelTilingTensorCore::split_loop(Sched
   TW_TRY(sampled, schedule.apply(SamplePartitionedTile{.loop = loop,
                                                        .n = static_cast<int64_t>(n),
                                                        .partition_pos = num_outside,
-                                                       .innerpart_factor = kFragmentsAtOnce[axis],
+                                                       .innerpart_factor = kFragmentsPerLoad[axis],
                                                        .decision = {}}));
   std::vector<Factor> factors = as_factors(sampled);
   TW_TRY(loops, schedule.apply(Split{.loop = loop, .factors = {factors}}));
@@ -326,10 +331,10 @@ Result<bool> MultiLevelTilingTensorCore::pack_result(TilingState& state, const P
   return true;
 }
 
-/// `copy` writes the result in the layout that it had at first, without padding.
+/// Makes `copy` write the original result: inlines the reindexed copy, and the copy that removes padding.
 Status MultiLevelTilingTensorCore::write_result(Schedule& schedule, BlockRV copy, const Product& product) {
   TW_TRY(readers, schedule.apply(GetConsumers{copy}));
-  const bool pads = !is_block(schedule, readers.at(0), product.reindex_result);
+  const bool pads = !is_same_block(schedule, readers.at(0), product.reindex_result);
   TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeInline{.block = product.reindex_result}));
   if (pads) {  // the copy that removes the padding
     TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeInline{.block = readers[0]}));
@@ -337,13 +342,13 @@ Status MultiLevelTilingTensorCore::write_result(Schedule& schedule, BlockRV copy
   return Ok{};
 }
 
-/// The product sums up in fragments, which warps store to shared memory, from where all threads copy them.
+/// Accumulates in fragments, stores them to shared memory by warps, and copies them out cooperatively.
 Result<bool> MultiLevelTilingTensorCore::store_fragments(TilingState& state, const Product& product) const {
   Schedule& schedule = state.schedule;
   const BlockRV shared = state.write_reuse.at(0);
   TW_TRY(fragments, schedule.apply(CacheWrite{
                         .block = state.block, .storage_scope = product.scopes.result, .consumer_blocks = {}}));
-  /// The loops over warps and over fragments: what the innermost two, of elements, leave of the last six.
+  /// Of the six innermost loops, the four over warps and fragments; the last two run over elements of a fragment.
   auto outer_loops = [&](BlockRV block) -> Result<std::vector<LoopRV>> {
     TW_TRY(loops, schedule.apply(GetLoops{block}));
     return std::vector<LoopRV>(loops.end() - 6, loops.end() - 2);
@@ -367,21 +372,21 @@ Result<bool> MultiLevelTilingTensorCore::store_fragments(TilingState& state, con
   return true;
 }
 
-/// The product sums up in registers, which each warp writes when it is through, to shared memory where that is asked
-/// for.
+/// Accumulates in registers; each warp writes its tile after the reduction, through shared memory if reuse_write is
+/// set.
 Result<bool> MultiLevelTilingTensorCore::store_registers(TilingState& state, const Product& product) const {
   TW_TRY(written, state.schedule.apply(WriteAt{.loop = state.tiles[warp_level()].back(),
                                                .block = state.block,
                                                .write_buffer_index = 0,
                                                .storage_scope = product.scopes.result}));
   auto shared = state.write_reuse.find(0);
-  const bool goes_on =
-      shared != state.write_reuse.end() && !is_block(state.schedule, shared->second, product.reindex_result);
-  TW_RETURN_IF_ERROR(write_result(state.schedule, goes_on ? shared->second : written, product));
+  const bool copies_through_shared =
+      shared != state.write_reuse.end() && !is_same_block(state.schedule, shared->second, product.reindex_result);
+  TW_RETURN_IF_ERROR(write_result(state.schedule, copies_through_shared ? shared->second : written, product));
   return true;
 }
 
-/// Regions of both operands in shared memory, in a layout that spreads what threads load at once over its banks.
+/// Copies both operands to shared memory in a layout without bank conflicts ("permuted_layout").
 Result<TilingStates> MultiLevelTilingTensorCore::copy_operands(TilingState state) const {
   TilingStates result;
   for (int64_t level : options_.reuse_read.levels) {
@@ -401,7 +406,7 @@ Result<TilingStates> MultiLevelTilingTensorCore::copy_operands(TilingState state
   return result;
 }
 
-/// Warps load the fragments of both operands from shared memory, under the second loop of the reduction.
+/// Loads the fragments of both operands from shared memory, by warps, under the second loop of the reduction.
 Result<bool> MultiLevelTilingTensorCore::load_fragments(TilingState& state, const Product& product) const {
   Schedule& schedule = state.schedule;
   const LoopRV loop = state.tiles[reduction_levels_[1]].back();
@@ -424,7 +429,7 @@ Result<bool> MultiLevelTilingTensorCore::load_fragments(TilingState& state, cons
     auto* copy = find_value(state.read_reuse, i);
     if (!copy) return false;
     TW_TRY(writers, schedule.apply(GetProducers{*copy}));
-    if (!is_block(schedule, writers.at(0), reindexed[i])) {  // the block that pads
+    if (!is_same_block(schedule, writers.at(0), reindexed[i])) {  // the block that pads
       TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = writers[0]}));
     }
     TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = reindexed[i]}));
@@ -436,7 +441,7 @@ Result<bool> MultiLevelTilingTensorCore::load_fragments(TilingState& state, cons
   return true;
 }
 
-/// The loops of the reduction have more than one iteration together.
+/// Whether the loops of the reduction have more than one iteration in total.
 Result<bool> MultiLevelTilingTensorCore::has_steps(TilingState& state) const {
   int64_t num_steps = 1;
   for (size_t level : reduction_levels_) {
@@ -450,8 +455,8 @@ Result<bool> MultiLevelTilingTensorCore::has_steps(TilingState& state) const {
   return num_steps > 1;
 }
 
-/// Annotates the copies of both operands, and the loops of the reduction: of the inner one, two loads of fragments and
-/// the product; of the outer one as `outer` says.
+/// Annotates the copies of both operands with `copies`, the outer loop of the reduction with `outer`, and the inner one
+/// with the stages and the order of its two fragment loads and of the product.
 Status MultiLevelTilingTensorCore::annotate_pipeline(TilingState& state, const Annotated& copies,
                                                      const Annotated& outer) const {
   auto annotate = [&](BlockOrLoop where, const Annotated& values) -> Status {
@@ -463,28 +468,28 @@ Status MultiLevelTilingTensorCore::annotate_pipeline(TilingState& state, const A
   for (const auto& [read, copy] : state.read_reuse) TW_RETURN_IF_ERROR(annotate(copy, copies));
   TW_RETURN_IF_ERROR(
       annotate(state.tiles[reduction_levels_[1]].back(),
-               {{"software_pipeline_stage", numbers({0, 0, 1})}, {"software_pipeline_order", numbers({0, 1, 2})}}));
+               {{"software_pipeline_stage", int_list({0, 0, 1})}, {"software_pipeline_order", int_list({0, 1, 2})}}));
   return annotate(state.tiles[reduction_levels_[0]].back(), outer);
 }
 
-/// While the product of one step is computed, the next is loaded: from global memory by way of registers, in two
-/// buffers of shared memory, and from there to fragments.
+/// Loads the operands of the next step while the product of this step is computed: from global memory through registers
+/// to a double buffer in shared memory, and from there to fragments.
 Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) const {
   // Stages of the outer loop: for each operand, the load to registers and the store to shared memory; then the stages
   // of the inner loop, unrolled.
   return annotate_pipeline(
       state, {{"tir.manifest_shared_memory_local_stage", {int64_t{1}}}, {"double_buffer_scope", {int64_t{0}}}},
-      {{"software_pipeline_stage", numbers({0, 0, 0, 0, 0, 1, 1})},
-       {"software_pipeline_order", numbers({0, 3, 1, 4, 5, 2, 6})}});
+      {{"software_pipeline_stage", int_list({0, 0, 0, 0, 0, 1, 1})},
+       {"software_pipeline_order", int_list({0, 3, 1, 4, 5, 2, 6})}});
 }
 
-/// A pipeline in which copies to shared memory run asynchronously, two steps ahead.
+/// Pipelines the reduction with asynchronous copies to shared memory, two steps ahead.
 Status MultiLevelTilingTensorCore::add_copying_pipeline(TilingState& state) const {
   // Stages of the outer loop: the copies of both operands; then the stages of the inner loop, unrolled.
   return annotate_pipeline(state, {{"vector_bytes", {kAsyncBytes}}},
-                           {{"software_pipeline_async_stages", numbers({0})},
-                            {"software_pipeline_stage", numbers({0, 0, 1, 2, 2})},
-                            {"software_pipeline_order", numbers({0, 1, 3, 2, 4})}});
+                           {{"software_pipeline_async_stages", int_list({0})},
+                            {"software_pipeline_stage", int_list({0, 0, 1, 2, 2})},
+                            {"software_pipeline_order", int_list({0, 1, 3, 2, 4})}});
 }
 
 }  // namespace tilewright::search

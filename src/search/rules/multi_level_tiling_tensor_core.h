@@ -1,14 +1,14 @@
 // Tiles what the tensor cores of a GPU compute: products of matrix fragments that a warp holds in registers.
 //
-// The block's axes are joined to those of a product, in buffers with that layout (copies by reindex, which go into the
-// copies to shared memory later). Of its tiles, what threadIdx.y runs over is a warp's part; the result is packed by
-// warps and fragments. Loads and stores of fragments, and the product, become blocks annotated
-// "meta_schedule.auto_tensorize".
+// The block's axes are fused to the axes m, n and k of a matrix product, and its buffers get that layout: reindex()
+// copies them, and the copies are later inlined into the copies to shared memory. The tiles bound to threadIdx.y belong
+// to one warp each. The result is packed by warps and fragments. Loads and stores of fragments, and the product, become
+// blocks annotated "meta_schedule.auto_tensorize".
 //
-// Fragments are of two kinds. Those of wmma have memory of their own, and go to shared memory and from there to the
-// result. Those of m16n8k8 are registers that instructions name by number: a warp's tile holds whole loads
-// (sample_partitioned_tile), regions are copied in and out by read_at and write_at, in a layout of shared memory that
-// the annotation "permuted_layout" asks for.
+// Fragments are of two kinds. A wmma fragment is opaque: it is stored to shared memory, and copied from there to the
+// result. An m16n8k8 fragment is a set of registers that instructions name by number: a warp's tile consists of whole
+// ldmatrix loads (sample_partitioned_tile), and read_at and write_at copy regions in and out, in the layout of shared
+// memory that the annotation "permuted_layout" selects.
 #pragma once
 
 #include "search/rules/multi_level_tiling.h"
@@ -42,7 +42,7 @@ class MultiLevelTilingTensorCore final
   /// for tiles without a warp, or results of wmma that are not copied through shared memory.
   static Status check(const Options& options);
 
-  /// A schedule for each group that fits; the schedule as it is where none does.
+  /// Returns a schedule for each group of intrinsics that matches, or the unchanged schedule if none does.
   Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 
  private:
@@ -51,7 +51,7 @@ class MultiLevelTilingTensorCore final
   Result<TilingStates> apply_group(Schedule schedule, BlockRV block, const TensorCoreIntrins& group) const;
   Result<SplitLoop> split_loop(Schedule& schedule, BlockRV block, LoopRV loop, size_t n) const override;
   size_t warp_level() const;
-  // Steps: false where the state does not fit.
+  // Each step modifies `state`; false: the state does not match.
   Result<bool> pack_result(TilingState& state, const Product& product) const;
   Result<bool> store_fragments(TilingState& state, const Product& product) const;
   Result<bool> store_registers(TilingState& state, const Product& product) const;

@@ -34,23 +34,23 @@ Result<Factor> sample_extent(Schedule& schedule, int64_t max_extent) {
 
 using Rule = Status (*)(Schedule&, BlockRV);
 
-/// Computes the matrix of the transform inline, a producer that reads nothing; the one that is left.
-Result<BlockRV> producer_of_data(Schedule& schedule, BlockRV block) {
+/// Inlines the producer that holds the constant transform matrix (it reads nothing), and returns the other producer.
+Result<BlockRV> inline_transform_matrix(Schedule& schedule, BlockRV block) {
   TW_TRY(producers, schedule.apply(GetProducers{block}));
-  std::vector<BlockRV> left;
+  std::vector<BlockRV> data_producers;
   for (BlockRV producer : producers) {
     TW_TRY(place, schedule.state().find(producer));
     if (!place.block().reads.empty()) {
-      left.push_back(producer);
+      data_producers.push_back(producer);
       continue;
     }
     TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{producer}));
   }
-  if (left.size() == 1) return left[0];
-  return argument_error(
-      "winograd/producers",
-      "a block that transforms tiles has one producer that reads something, not " + std::to_string(left.size()),
-      "remove the annotation schedule_rule from blocks of another kind");
+  if (data_producers.size() == 1) return data_producers[0];
+  return argument_error("winograd/producers",
+                        "a block that transforms tiles has one producer that reads something, not " +
+                            std::to_string(data_producers.size()),
+                        "remove the annotation schedule_rule from blocks of another kind");
 }
 
 Result<std::vector<LoopRV>> six_loops(Schedule& schedule, BlockRV block) {
@@ -66,7 +66,8 @@ Status unroll_all(Schedule& schedule, std::initializer_list<LoopRV> loops) {
   return Ok{};
 }
 
-/// Tiles two loops, outermost, and unrolls the other four; the four loops of the tiles.
+/// Splits the two loops `tiled`, moves them outermost, and unrolls the other four. Returns [outer 0, outer 1, inner 0,
+/// inner 1]. Loop numbers index the six loops around the block.
 Result<std::vector<LoopRV>> tile_and_unroll(Schedule& schedule, BlockRV block, std::array<int, 2> tiled,
                                             std::array<int, 4> unrolled) {
   TW_TRY(loops, six_loops(schedule, block));
@@ -89,8 +90,7 @@ Result<std::vector<LoopRV>> tile_and_unroll(Schedule& schedule, BlockRV block, s
 
 Status fuse_and_bind(Schedule& schedule, const std::vector<LoopRV>& loops) {
   TW_TRY(fused, schedule.apply(Fuse{{loops}}));
-  TW_TRY(bound, bind_spatial_loop(schedule, fused, kMaxThreadblocks, kMaxThreadsPerBlock, sample_extent));
-  (void)bound;
+  TW_RETURN_IF_ERROR(bind_spatial_loop(schedule, fused, kMaxThreadblocks, kMaxThreadsPerBlock, sample_extent));
   return Ok{};
 }
 
@@ -100,7 +100,7 @@ Status compute_at_sampled_location(Schedule& schedule, BlockRV block) {
   return Ok{};
 }
 
-/// The tile of pixels and its padding, in the registers of the thread that transforms them.
+/// Keeps the input tile in registers ("local") of the thread that transforms it, and inlines the padding.
 Status keep_input_local(Schedule& schedule, BlockRV data_pack, BlockRV input_tile, BlockRV data_pad, LoopRV loop) {
   TW_TRY(copy, schedule.apply(CacheWrite{.block = data_pack, .storage_scope = "local", .consumer_blocks = {}}));
   TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeAt{.block = copy, .loop = loop, .preserve_unit_loops = true}));
@@ -111,19 +111,16 @@ Status keep_input_local(Schedule& schedule, BlockRV data_pack, BlockRV input_til
 }
 
 Status cpu_data_pack(Schedule& schedule, BlockRV data_pack) {
-  TW_TRY(input_tile, producer_of_data(schedule, data_pack));
-  TW_TRY(data_pad, producer_of_data(schedule, input_tile));
-  TW_TRY(tiles, tile_and_unroll(schedule, data_pack, {2, 3}, {0, 1, 4, 5}));
-  (void)tiles;
+  TW_TRY(input_tile, inline_transform_matrix(schedule, data_pack));
+  TW_TRY(data_pad, inline_transform_matrix(schedule, input_tile));
+  TW_RETURN_IF_ERROR(tile_and_unroll(schedule, data_pack, {2, 3}, {0, 1, 4, 5}));
   TW_RETURN_IF_ERROR(compute_at_sampled_location(schedule, input_tile));
   return compute_at_sampled_location(schedule, data_pad);
 }
 
 Status cpu_inverse(Schedule& schedule, BlockRV inverse, std::array<int, 2> tiled, std::array<int, 4> unrolled) {
-  TW_TRY(products, producer_of_data(schedule, inverse));
-  (void)products;
-  TW_TRY(tiles, tile_and_unroll(schedule, inverse, tiled, unrolled));
-  (void)tiles;
+  TW_RETURN_IF_ERROR(inline_transform_matrix(schedule, inverse));
+  TW_RETURN_IF_ERROR(tile_and_unroll(schedule, inverse, tiled, unrolled));
   return Ok{};
 }
 
@@ -136,8 +133,8 @@ Status cpu_nchw_inverse(Schedule& schedule, BlockRV inverse) {
 }
 
 Status cuda_nhwc_data_pack(Schedule& schedule, BlockRV data_pack) {
-  TW_TRY(input_tile, producer_of_data(schedule, data_pack));
-  TW_TRY(data_pad, producer_of_data(schedule, input_tile));
+  TW_TRY(input_tile, inline_transform_matrix(schedule, data_pack));
+  TW_TRY(data_pad, inline_transform_matrix(schedule, input_tile));
   TW_TRY(tiles, tile_and_unroll(schedule, data_pack, {2, 3}, {0, 1, 4, 5}));
   TW_RETURN_IF_ERROR(keep_input_local(schedule, data_pack, input_tile, data_pad, tiles.back()));
   TW_TRY(loops, schedule.apply(GetLoops{data_pack}));
@@ -151,8 +148,8 @@ Status cuda_nhwc_inverse(Schedule& schedule, BlockRV inverse) {
 }
 
 Status cuda_nchw_data_pack(Schedule& schedule, BlockRV data_pack) {
-  TW_TRY(input_tile, producer_of_data(schedule, data_pack));
-  TW_TRY(data_pad, producer_of_data(schedule, input_tile));
+  TW_TRY(input_tile, inline_transform_matrix(schedule, data_pack));
+  TW_TRY(data_pad, inline_transform_matrix(schedule, input_tile));
   TW_TRY(loops, six_loops(schedule, data_pack));
   TW_RETURN_IF_ERROR(schedule.apply(Reorder{{{loops[2], loops[3], loops[0], loops[1], loops[4], loops[5]}}}));
   TW_RETURN_IF_ERROR(unroll_all(schedule, {loops[0], loops[1], loops[4], loops[5]}));
@@ -162,8 +159,7 @@ Status cuda_nchw_data_pack(Schedule& schedule, BlockRV data_pack) {
 }
 
 Status cuda_nchw_inverse(Schedule& schedule, BlockRV inverse) {
-  TW_TRY(products, producer_of_data(schedule, inverse));
-  (void)products;
+  TW_RETURN_IF_ERROR(inline_transform_matrix(schedule, inverse));
   TW_TRY(place, schedule.state().find(inverse));
   const auto& shape = place.block().writes[0]->buffer->shape;
   const int64_t tile = shape.size() == 4 ? const_int(shape[2]).value_or(0) : 0;

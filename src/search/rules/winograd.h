@@ -1,13 +1,13 @@
-// The rules of blocks that transform pixels and results of Winograd's convolutions.
+// Schedule rules for the blocks of Winograd convolutions that transform input tiles and results.
 #pragma once
 
 #include "search/rules/apply_custom_rule.h"
 
 namespace tilewright::search {
 
-/// By their whole names, "meta_schedule.{cpu,cuda}.conv2d_{nhwc,nchw}_winograd_{data_pack,inverse}": the names that
-/// convolutions of TVM's operators carry as "schedule_rule". Each expects the block's loops as those make them (six:
-/// tiles, channels, the transform's rows and columns), and fails with what it misses.
+/// Returns the rules by name, "meta_schedule.{cpu,cuda}.conv2d_{nhwc,nchw}_winograd_{data_pack,inverse}": the values of
+/// the annotation "schedule_rule" in the convolutions of TVM's operators. Each rule expects the six loops that those
+/// have around the block (tiles, channels, rows and columns of the transform), and fails if they differ.
 std::vector<std::pair<std::string, CustomRule>> winograd_rules();
 
 }  // namespace tilewright::search

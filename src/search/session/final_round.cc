@@ -11,16 +11,16 @@
 namespace tilewright::search {
 namespace {
 
-/// The program as it was written takes part where its first call, which finds nothing in the caches, took at most so
-/// many times as long as the best candidate, or so little time.
+/// The unscheduled program takes part in the finals if its first call, with cold caches, took at most this many times
+/// as long as the best candidate, or at most this many seconds.
 constexpr double kFirstCallFactor = 4, kShortFirstCall = 2e-3;
 /// The unscheduled program is delivered if the best candidate takes this many times as long.
 constexpr double kClearlySlower = 1.02;
-/// The same factor for the first candidate, if only times of the search are known.
+/// Like kClearlySlower, but for the first candidate, if only times of the search are known.
 constexpr double kFarSlower = 1.25;
 /// The share of the time of the finals that one call of the unscheduled program may take to be timed in them.
 constexpr double kBaselineCallShare = 0.1;
-/// Numbers that no other candidate has.
+/// Ids that no other candidate has.
 constexpr uint64_t kFirstId = uint64_t{1} << 63, kHeuristicId = UINT64_MAX - 1;
 
 }  // namespace

@@ -26,7 +26,7 @@ Result<std::vector<Record>> KnownResults::open(bool fresh) {
   if (fresh) TW_RETURN_IF_ERROR(database_->forget_session(key_));
   TW_TRY(session, database_->session(key_));
   if (session) {
-    // A state that was harmed says nothing; the records do.
+    // A damaged state is ignored; the records remain.
     const auto state = nlohmann::json::parse(session->state, nullptr, false);
     if (state.is_object() && state.contains("earlier") && state["earlier"].is_number_integer()) {
       last_earlier_ = state["earlier"].get<int64_t>();

@@ -68,7 +68,7 @@ class KnownResults final : public TuningDatabase {
   bool reuses_ = true;                               ///< whether measurements of others are used
   std::map<std::string, Record> by_trace_;           ///< another version may sample in another order
   std::set<int64_t> numbers_;                        ///< numbers of candidates in records of the session
-  std::optional<std::map<Hash128, Record>> others_;  ///< once it was asked for
+  std::optional<std::map<Hash128, Record>> others_;  ///< loaded on first use
 };
 
 }  // namespace tilewright::search

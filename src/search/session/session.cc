@@ -22,12 +22,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kFinalists = 4;
-/// In the order of Activity.
+/// Names in the order of Activity.
 constexpr std::array<const char*, kNumActivities> kActivityNames = {"nothing",  "starting",  "building", "reference",
                                                                     "checking", "measuring", "finals"};
-/// Seconds that the finals may take; of a search of few seconds, this share of them.
+/// Maximum seconds of the finals; in a short search, this share of its time.
 constexpr double kFinalsSeconds = 5, kFinalsShare = 0.1;
-/// The finals of a search whose time is over: enough for some rounds of short kernels.
+/// Seconds of the finals of a search whose time is over: enough for some rounds of short kernels.
 constexpr double kLeastFinalsSeconds = 0.2;
 /// Records of earlier sessions that a cost model learns from at most.
 constexpr size_t kRecordsToLearn = 512;
@@ -168,7 +168,7 @@ void TuningSession::drop_slow_finalists() {
   });
 }
 
-/// Where the time is over: what is under way is not waited for.
+/// Stops the task when its time is over, and drops the candidates in flight.
 Status TuningSession::check_time_limit() {
   if (task_progress_.stop_reason().empty() && seconds_left() <= 0) task_progress_.stop("seconds");
   if (task_progress_.stop_reason() != "seconds" || dropped_) return Ok{};

@@ -9,10 +9,10 @@
 //   }
 //   const TuneResult& result = session->result();
 //
-// Candidates come in batches. A strategy that runs ahead is asked for batch n while batch n - 1 is being built and
+// Candidates come in batches. A strategy that runs ahead samples batch n while batch n - 1 is being built and
 // measured, and knows the results of batches up to n - 2, always exactly these, in the order of their candidates. So
 // the same seed and the same results give the same candidates in every run, however many threads work: a session that
-// was interrupted goes on where it stopped, and one that is finished measures nothing. What the cost model and the
+// was interrupted continues where it stopped, and one that is finished measures nothing. What the cost model and the
 // strategy know from earlier sessions is noted when a session begins, so that its later parts begin with the same.
 //
 // The program as it was written is run first, in the measuring helper; what it computes is what candidates are compared

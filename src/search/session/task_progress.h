@@ -9,7 +9,7 @@
 //     measure it;      task.submitted(8), then task.measured(seconds) for each
 //   }
 //
-// `share` is how much of the latest batch a strategy has to know before it is asked for the next one. At 1 it knows all
+// `share` is how much of the latest batch must be measured before a strategy samples the next one. At 1 it knows all
 // results. At 0 it samples the next batch before it knows any result of the latest one, so sampling and measuring
 // overlap; at 3/4 the next batch is sampled and built while the last quarter of the latest one is measured. The share
 // counts candidates, not time, so the same results give the same candidates on a machine of any speed.

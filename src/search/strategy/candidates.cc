@@ -1,7 +1,5 @@
 #include "search/strategy/candidates.h"
 
-#include <fmt/format.h>
-
 #include <numeric>
 
 #include "ir/build.h"
@@ -92,34 +90,6 @@ MeasureCandidates as_candidates(Schedules schedules, const std::vector<ArgInfo>&
   MeasureCandidates result;
   for (Schedule& schedule : schedules) result.push_back({std::move(schedule), args});
   return result;
-}
-
-Status Progress::start(const TuningPlan& plan) {
-  if (under_way_) {
-    return argument_error("search/under-way", "a search is under way already", "call post_tuning() first");
-  }
-  if (plan.max_trials < 0 || plan.num_trials_per_iter < 1 || plan.design_spaces.empty()) {
-    return argument_error("search/plan",
-                          fmt::format("a search of {} trials, {} in a batch, in {} spaces", plan.max_trials,
-                                      plan.num_trials_per_iter, plan.design_spaces.size()),
-                          "a batch has at least 1 trial, and there is at least 1 design space");
-  }
-  *this = {};
-  under_way_ = true;
-  max_trials_ = plan.max_trials;
-  num_trials_per_iter_ = plan.num_trials_per_iter;
-  return Ok{};
-}
-
-Status Progress::check() const {
-  if (under_way_) return Ok{};
-  return argument_error("search/not-started", "no search is under way", "call pre_tuning() first");
-}
-
-Status Progress::finish() {
-  TW_RETURN_IF_ERROR(check());
-  under_way_ = false;
-  return Ok{};
 }
 
 }  // namespace tilewright::search

@@ -85,7 +85,7 @@ std::optional<std::vector<Value>> DecisionTree::fitted(std::vector<Value> decisi
 bool DecisionTree::take(const std::vector<Branch>& path) {
   std::vector<Node*> nodes{&root_};
   for (const Branch& branch : path) {
-    // A decision sampled before a refusal that is unknown says nothing of the other alternatives.
+    // A decision sampled before a refusal that is unknown does not determine the other alternatives.
     if (branch.decision.is_none()) return true;
     Node* node = nodes.back();
     node->weights = branch.weights;

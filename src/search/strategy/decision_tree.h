@@ -18,7 +18,7 @@ namespace tilewright::search {
 /// Outcome of one sampling step.
 struct Branch {
   std::vector<double> weights;  ///< weights of the alternatives, by number; empty if they are not listed
-  schedule::Value decision;     ///< none where it is not known: the space refused on the way
+  schedule::Value decision;     ///< none if unknown: the space refused before the decision
 };
 
 /// The decisions of a schedule.

@@ -20,7 +20,7 @@ class Descent {
   void measured(const Point& point, double seconds);
   /// The next center that is to be gone around, the fastest open one among the best; null: all are closed.
   const Point* center();
-  /// Whether its neighbors were asked for before.
+  /// Whether its neighbors were requested before.
   bool is_expanded(const Hash128& center) const { return centers_.at(center).expanded; }
   /// Where a center is gone around. `neighbors` have no time yet; those that have one are found among what was
   /// measured.

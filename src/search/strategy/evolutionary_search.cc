@@ -105,7 +105,7 @@ Status EvolutionarySearch::initialize(const TuneContext& context) {
 }
 
 Status EvolutionarySearch::pre_tuning(TuningPlan plan) {
-  TW_RETURN_IF_ERROR(progress_.start(plan));
+  TW_RETURN_IF_ERROR(trials_.start(plan));
   plan_ = std::move(plan);
   bounds_ = bounds_of(plan_.design_spaces, postprocs_, context_.target);
   refusals_.clear();
@@ -192,7 +192,7 @@ Result<std::optional<Schedule>> EvolutionarySearch::sample_point(Random random) 
 }
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::sample_init_population(size_t count) {
-  TW_RETURN_IF_ERROR(progress_.check());
+  TW_RETURN_IF_ERROR(trials_.check());
   const ScopedTimer timer(seconds_, "EvoSearch/SampleInitPopulation");
   Population population;
   int64_t failed_batches = 0;
@@ -284,8 +284,8 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::next_generation(const
   for (int64_t i = 0; i < places(); ++i) {
     children.push_back({stream(step, static_cast<uint64_t>(i))});
   }
-  // Each parent goes on once as it is. Who gets it is settled in the order of places, not in that of threads.
-  std::vector<bool> goes_on(population.size());
+  // Each parent survives once, unchanged. Its place is chosen in the order of places, not in that of threads.
+  std::vector<bool> is_parent_kept(population.size());
   std::vector<size_t> open(children.size());
   std::iota(open.begin(), open.end(), size_t{0});
   while (!open.empty()) {
@@ -296,9 +296,9 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::next_generation(const
       Child& child = children[place];
       if (!child.wants_parent) continue;
       child.wants_parent = false;
-      bool taken = goes_on[child.parent];
+      bool taken = is_parent_kept[child.parent];
       if (!taken || child.failures >= options_.genetic_max_fail_count) {
-        goes_on[child.parent] = true;
+        is_parent_kept[child.parent] = true;
         child.found = population[child.parent];
       } else {
         ++child.failures;
@@ -360,9 +360,9 @@ EvolutionarySearch::Population EvolutionarySearch::pick_with_eps_greedy(const Po
 }
 
 Result<std::optional<MeasureCandidates>> EvolutionarySearch::generate_measure_candidates() {
-  TW_RETURN_IF_ERROR(progress_.check());
-  if (progress_.is_over()) return std::optional<MeasureCandidates>();
-  round_ = progress_.take_round();
+  TW_RETURN_IF_ERROR(trials_.check());
+  if (trials_.is_over()) return std::optional<MeasureCandidates>();
+  round_ = trials_.take_round();
   step_ = 0;
   const ScopedTimer timer(seconds_, "EvoSearch");
   const size_t all = static_cast<size_t>(places());
@@ -373,18 +373,18 @@ Result<std::optional<MeasureCandidates>> EvolutionarySearch::generate_measure_ca
     return std::optional<MeasureCandidates>();
   }
   append_range(population, unmeasured);
-  size_t batch = progress_.next_batch();
+  size_t batch = trials_.next_batch();
   TW_TRY(bests, evolve_with_cost_model(std::move(population), batch));
   Population picked = pick_with_eps_greedy(unmeasured, bests, batch);
   if (picked.empty() && ++empty_rounds_ >= options_.num_empty_iters_before_end) {
     return std::optional<MeasureCandidates>();
   }
-  progress_.handed_out(picked.size());
+  trials_.count_handed_out(picked.size());
   return std::optional(as_candidates(std::move(picked), args_));
 }
 
 Status EvolutionarySearch::notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) {
-  TW_RETURN_IF_ERROR(progress_.check());
+  TW_RETURN_IF_ERROR(trials_.check());
   for (size_t i = 0; i < std::min(candidates.size(), results.size()); ++i) {
     if (results[i].run_secs.empty() || results[i].error_msg) continue;
     best_measured_.emplace_back(candidates[i].schedule, mean(results[i].run_secs));
@@ -392,12 +392,12 @@ Status EvolutionarySearch::notify_runner_results(const MeasureCandidates& candid
   std::ranges::stable_sort(best_measured_, [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto most = static_cast<size_t>(static_cast<double>(places()) * options_.init_measured_ratio);
   if (best_measured_.size() > most) best_measured_.resize(most, best_measured_.front());
-  progress_.measured(results.size());
+  trials_.count_measured(results.size());
   return Ok{};
 }
 
 Status EvolutionarySearch::post_tuning() {
-  TW_RETURN_IF_ERROR(progress_.finish());
+  TW_RETURN_IF_ERROR(trials_.finish());
   plan_ = {};
   measured_.clear();
   best_measured_.clear();

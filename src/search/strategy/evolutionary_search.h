@@ -20,6 +20,7 @@
 #include "search/module_equality.h"
 #include "search/space/function_space.h"
 #include "search/strategy/candidates.h"
+#include "search/strategy/trial_counter.h"
 
 namespace tilewright::search {
 
@@ -74,7 +75,7 @@ class EvolutionarySearch final : public SearchStrategy {
   Result<std::optional<Schedule>> sample_point(Random random);
   Result<std::optional<Schedule>> run_function(const std::vector<schedule::Value>& decisions, size_t certain,
                                                Random random);
-  /// As often as `count` says: on threads, one after the other where a function of Python is run.
+  /// Calls body(0) ... body(count - 1), on threads; sequentially if a Python function is run.
   Status for_each(size_t count, const std::function<Status(size_t)>& body);
   int64_t places() const;
 
@@ -87,7 +88,7 @@ class EvolutionarySearch final : public SearchStrategy {
   std::vector<ArgInfo> args_;
   TuningPlan plan_;
   std::vector<ThreadBounds> bounds_;  ///< by design space
-  Progress progress_;
+  TrialCounter trials_;
   Refusals refusals_;
   uint64_t round_ = 0;
   uint64_t step_ = 0;  ///< numbers what is sampled in parallel within a round

@@ -71,7 +71,7 @@ void GuidedSearch::forget() {
 }
 
 Status GuidedSearch::pre_tuning(TuningPlan plan) {
-  TW_RETURN_IF_ERROR(progress_.start(plan));
+  TW_RETURN_IF_ERROR(trials_.start(plan));
   plan_ = std::move(plan);
   ModuleEquality equality = plan_.database ? plan_.database->module_equality() : ModuleEquality::kStructural;
   points_.start(context_, plan_.design_spaces, equality);
@@ -257,10 +257,10 @@ void GuidedSearch::pick_at_random(std::vector<Point>& picked, size_t count) {
 
 Result<std::optional<MeasureCandidates>> GuidedSearch::generate_measure_candidates() {
   using Answer = std::optional<MeasureCandidates>;
-  TW_RETURN_IF_ERROR(progress_.check());
+  TW_RETURN_IF_ERROR(trials_.check());
   if (handed_out_ >= plan_.max_trials) return Answer();
   size_t count = static_cast<size_t>(std::min<int64_t>(plan_.num_trials_per_iter, plan_.max_trials - handed_out_));
-  round_ = progress_.take_round();
+  round_ = trials_.take_round();
   if (round_ == 0 && points_.reruns()) count = std::min(count, kFirstRuns);
   step_ = 0;
   if (round_ == 0) TW_RETURN_IF_ERROR(begin());
@@ -302,7 +302,7 @@ Result<std::optional<MeasureCandidates>> GuidedSearch::generate_measure_candidat
 }
 
 Status GuidedSearch::notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) {
-  TW_RETURN_IF_ERROR(progress_.check());
+  TW_RETURN_IF_ERROR(trials_.check());
   for (size_t i = 0; i < std::min(candidates.size(), results.size()); ++i) {
     auto found = under_way_.find(module_hash(candidates[i].schedule.module(), points_.equality()));
     if (found == under_way_.end()) continue;
@@ -313,7 +313,7 @@ Status GuidedSearch::notify_runner_results(const MeasureCandidates& candidates, 
 }
 
 Status GuidedSearch::post_tuning() {
-  TW_RETURN_IF_ERROR(progress_.finish());
+  TW_RETURN_IF_ERROR(trials_.finish());
   plan_ = {};
   forget();
   return Ok{};

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "search/strategy/descent.h"
+#include "search/strategy/trial_counter.h"
 
 namespace tilewright::search {
 
@@ -80,7 +81,7 @@ class GuidedSearch final : public SearchStrategy {
   TuneContext context_;  ///< without this strategy
   std::vector<ArgInfo> args_;
   TuningPlan plan_;
-  Progress progress_;
+  TrialCounter trials_;
   Points points_;
   Descent descent_;
   std::vector<Point> first_;  ///< points that are measured before all others

@@ -20,10 +20,10 @@ using schedule::Value;
 /// After this many fruitless tries in a row the space counts as exhausted: a point with probability 1/400 is missed
 /// with a probability of 0.7 %.
 constexpr int64_t kFruitlessTries = 2000;
-/// The same limit if a try runs a function of the user, which may take long.
+/// Like kFruitlessTries, but for tries that run a function of the user, which may take long.
 constexpr int64_t kFruitlessRuns = 200;
 
-/// All ways to move a prime factor from one place to another, the innermost staying within its limit.
+/// Returns all ways to move a prime factor from one tile to another. The innermost tile stays within its limit.
 std::vector<Value> moved_factors(const std::vector<int64_t>& tiles, int64_t innermost) {
   std::set<std::vector<int64_t>> moved;
   for (size_t from = 0; from < tiles.size(); ++from) {

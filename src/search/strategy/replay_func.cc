@@ -24,7 +24,7 @@ Status ReplayFunc::initialize(const TuneContext& context) {
 
 Status ReplayFunc::pre_tuning(TuningPlan plan) {
   if (!generator_) return no_space();  // without initialize()
-  TW_RETURN_IF_ERROR(progress_.start(plan));
+  TW_RETURN_IF_ERROR(trials_.start(plan));
   refusals_.clear();
   return Ok{};
 }
@@ -45,26 +45,26 @@ Result<std::optional<Schedule>> ReplayFunc::sample_point(Random& random) {
 }
 
 Result<std::optional<MeasureCandidates>> ReplayFunc::generate_measure_candidates() {
-  TW_RETURN_IF_ERROR(progress_.check());
-  if (progress_.is_over()) return std::optional<MeasureCandidates>();
-  Random random = Random::derive(seed_, progress_.take_round(), 0);
+  TW_RETURN_IF_ERROR(trials_.check());
+  if (trials_.is_over()) return std::optional<MeasureCandidates>();
+  Random random = Random::derive(seed_, trials_.take_round(), 0);
   Schedules found;
-  for (size_t i = progress_.next_batch(); i > 0; --i) {
+  for (size_t i = trials_.next_batch(); i > 0; --i) {
     TW_TRY(sampled, sample_point(random));
     if (!sampled) break;
     found.push_back(std::move(*sampled));
   }
   if (found.empty()) return std::optional<MeasureCandidates>();
-  progress_.handed_out(found.size());
+  trials_.count_handed_out(found.size());
   return std::optional(as_candidates(std::move(found), args_));
 }
 
 Status ReplayFunc::notify_runner_results(const MeasureCandidates&, const RunnerResults& results) {
-  TW_RETURN_IF_ERROR(progress_.check());
-  progress_.measured(results.size());
+  TW_RETURN_IF_ERROR(trials_.check());
+  trials_.count_measured(results.size());
   return Ok{};
 }
 
-Status ReplayFunc::post_tuning() { return progress_.finish(); }
+Status ReplayFunc::post_tuning() { return trials_.finish(); }
 
 }  // namespace tilewright::search

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "search/strategy/candidates.h"
+#include "search/strategy/trial_counter.h"
 
 namespace tilewright::search {
 
@@ -23,7 +24,7 @@ class ReplayFunc final : public SearchStrategy {
   Ref<Module> module_;
   std::vector<ArgInfo> args_;
   uint64_t seed_ = 0;
-  Progress progress_;
+  TrialCounter trials_;
   Refusals refusals_;
 };
 

@@ -14,7 +14,7 @@ Status ReplayTrace::initialize(const TuneContext& context) {
 }
 
 Status ReplayTrace::pre_tuning(TuningPlan plan) {
-  TW_RETURN_IF_ERROR(progress_.start(plan));
+  TW_RETURN_IF_ERROR(trials_.start(plan));
   spaces_ = std::move(plan.design_spaces);
   bounds_ = bounds_of(spaces_, postprocs_, target_);
   refusals_.clear();
@@ -22,10 +22,10 @@ Status ReplayTrace::pre_tuning(TuningPlan plan) {
 }
 
 Result<std::optional<MeasureCandidates>> ReplayTrace::generate_measure_candidates() {
-  TW_RETURN_IF_ERROR(progress_.check());
-  if (progress_.is_over()) return std::optional<MeasureCandidates>();
-  uint64_t round = progress_.take_round();
-  std::vector<std::optional<Schedule>> sampled(progress_.next_batch());
+  TW_RETURN_IF_ERROR(trials_.check());
+  if (trials_.is_over()) return std::optional<MeasureCandidates>();
+  uint64_t round = trials_.take_round();
+  std::vector<std::optional<Schedule>> sampled(trials_.next_batch());
   on_threads(num_threads_, sampled.size(), [&](size_t i) {
     Random random = Random::derive(seed_, round, i);
     for (int64_t tries = 0; tries < max_fail_count_ && !sampled[i]; ++tries) {
@@ -40,18 +40,18 @@ Result<std::optional<MeasureCandidates>> ReplayTrace::generate_measure_candidate
     if (item) found.push_back(std::move(*item));
   }
   if (found.empty()) return std::optional<MeasureCandidates>();
-  progress_.handed_out(found.size());
+  trials_.count_handed_out(found.size());
   return std::optional(as_candidates(std::move(found), args_));
 }
 
 Status ReplayTrace::notify_runner_results(const MeasureCandidates&, const RunnerResults& results) {
-  TW_RETURN_IF_ERROR(progress_.check());
-  progress_.measured(results.size());
+  TW_RETURN_IF_ERROR(trials_.check());
+  trials_.count_measured(results.size());
   return Ok{};
 }
 
 Status ReplayTrace::post_tuning() {
-  TW_RETURN_IF_ERROR(progress_.finish());
+  TW_RETURN_IF_ERROR(trials_.finish());
   spaces_.clear();
   bounds_.clear();
   return Ok{};

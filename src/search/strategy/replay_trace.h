@@ -2,6 +2,7 @@
 #pragma once
 
 #include "search/strategy/candidates.h"
+#include "search/strategy/trial_counter.h"
 
 namespace tilewright::search {
 
@@ -27,7 +28,7 @@ class ReplayTrace final : public SearchStrategy {
   int num_threads_ = 1;
   Schedules spaces_;
   std::vector<ThreadBounds> bounds_;  ///< by space
-  Progress progress_;
+  TrialCounter trials_;
   Refusals refusals_;
 };
 

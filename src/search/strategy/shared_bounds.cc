@@ -27,7 +27,7 @@ namespace {
 /// Lower bound on the range of an index: the sum of these multiples of the ranges of axes.
 using Spread = std::map<const NodeBase*, int64_t>;
 
-/// Nothing where an index is no sum of multiples of axes.
+/// Returns the index as a sum of multiples of axes; nothing if it has another form.
 std::optional<Spread> spread_of(const Expr& index) {
   if (index.is<IntImm>()) return Spread{};
   if (index.is<Var>()) return Spread{{index.get(), 1}};
@@ -101,7 +101,7 @@ class SharedCopies {
     return copy;
   }
 
-  /// The copy of results of tensor cores on its way to main memory: one row of the tiles that a warp computes at a
+  /// The copy of tensor core results between registers and main memory: one row of the tiles that a warp computes at a
   /// time.
   ///
   ///   sch.transform_layout(C, ("write", 0), lambda i, j: (..., i // 16 % (f0 * f1), j // 16 % (f2 * f3), i % 16, j %
@@ -170,7 +170,7 @@ class SharedCopies {
     return found;
   }
 
-  /// By axis of the block: the factors of its tile that loops inside of `outer` have, or loops that threads run.
+  /// Returns, per axis of the block, the factors of its tile that belong to loops inside of `outer` or to thread loops.
   std::optional<std::vector<TileFactors::Factors>> factors_inside(BlockRV rv, LoopRV outer, size_t at, size_t axes) {
     const Schedule then = space_.rewound(at);
     auto block = then.state().find(rv);
@@ -211,7 +211,8 @@ class SharedCopies {
     return std::nullopt;
   }
 
-  /// How many versions a pipeline around the block keeps of what it writes, where that loop has several iterations.
+  /// Records the number of versions of the written buffer that a pipeline around the block keeps, if its loop has
+  /// several iterations.
   void note_versions(SharedBounds::Copy& copy, uint32_t handle) const {
     auto block = space_.state().find(BlockRV{handle});
     if (!block.ok() || block->block().writes.empty()) return;

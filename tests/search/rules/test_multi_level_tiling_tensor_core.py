@@ -114,9 +114,9 @@ def test_pipelines() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"tile_binds": ["blockIdx.y", "threadIdx.x", "threadIdx.y"]}, "threads of a warp"),
-        ({"tile_binds": ["blockIdx.y", "blockIdx.x"]}, "no tiles of a warp"),
-        ({"structure": "SSSRSS"}, "no two of the reduction"),
+        ({"tile_binds": ["blockIdx.y", "threadIdx.x", "threadIdx.y"]}, "lanes of a warp"),
+        ({"tile_binds": ["blockIdx.y", "blockIdx.x"]}, "spatial tile bound to threadIdx.y"),
+        ({"structure": "SSSRSS"}, "two reduction tiles"),
         ({"reuse_write": ms.ReuseType("no", [], "shared")}, "reuse_write"),
         ({"reuse_read": ms.ReuseType("no", [], "shared")}, "reuse_read"),
     ],

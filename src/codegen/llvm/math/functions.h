@@ -5,8 +5,9 @@
 
 namespace tilewright::codegen::math {
 
-/// Code for an intrinsic whose row says MATH, of vectors of any length or scalars of float32 or float64. The same
-/// operations compute a lane whatever the number of lanes, so results do not depend on how a loop was vectorized.
+/// Emits a call of a function for an intrinsic that codegen/llvm/intrinsics.def lists under MATH, on vectors of any
+/// length or scalars of float32 or float64. The same operations compute a lane whatever the number of lanes, so results
+/// do not depend on how a loop was vectorized.
 llvm::Value* emit_function(ModuleState& state, llvm::IRBuilder<>& builder, Intrinsic intrinsic,
                            llvm::ArrayRef<llvm::Value*> args);
 

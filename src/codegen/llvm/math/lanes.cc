@@ -34,8 +34,8 @@ Whole Whole::lookup(llvm::ArrayRef<uint64_t> table) const {
 
 namespace {
 
-/// As a vector of sixteen, whose other lanes hold anything.
-Value* sixteen(llvm::IRBuilder<>& b, Value* value) {
+/// Extends the value to sixteen lanes, of which the others are undefined.
+Value* extend_to_sixteen(llvm::IRBuilder<>& b, Value* value) {
   const unsigned lanes = lanes_of(value);
   if (lanes == 16) return value;
   if (lanes == 1)
@@ -60,13 +60,14 @@ Real first_lanes(const Real& like, Value* found) {
 Real lookup(const Whole& places, llvm::ArrayRef<float> table) {
   llvm::IRBuilder<>& b = places.at->builder;
   llvm::Constant* data = llvm::ConstantDataVector::get(b.getContext(), table);
-  Value* found = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {data, sixteen(b, places.value)});
+  Value* found =
+      b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {data, extend_to_sixteen(b, places.value)});
   return first_lanes({places.at, places.value}, found);
 }
 
 Parts parts_of(const Real& x) {
   llvm::IRBuilder<>& b = x.at->builder;
-  Value* numbers = sixteen(b, x.value);
+  Value* numbers = extend_to_sixteen(b, x.value);
   Value *none = llvm::Constant::getNullValue(numbers->getType()), *all = b.getInt16(0xffff), *rounding = b.getInt32(4);
   auto exponent_of = [&](Value* value) {
     return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_getexp_ps_512, {}, {value, none, all, rounding});
@@ -80,7 +81,7 @@ Parts parts_of(const Real& x) {
 
 Real approximate_reciprocal(const Real& x) {
   llvm::IRBuilder<>& b = x.at->builder;
-  Value* numbers = sixteen(b, x.value);
+  Value* numbers = extend_to_sixteen(b, x.value);
   Value* none = llvm::Constant::getNullValue(numbers->getType());
   return first_lanes(
       x, b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {}, {numbers, none, b.getInt16(0xffff)}));

@@ -1,4 +1,4 @@
-#include "analysis/divisors.h"
+#include "analysis/may_fail.h"
 
 #include "ir/build.h"
 #include "ir/op.h"
@@ -10,22 +10,22 @@ namespace tilewright::analysis {
 
 namespace {
 
-/// Arithmetic that divides by numbers other than 0 alone, if at all: most indices are, which takes no proof.
-bool divides_by_numbers(const Expr& e) {
+/// Whether all divisors are nonzero constants. Covers most index expressions without a proof.
+bool has_only_nonzero_constant_divisors(const Expr& e) {
   if (e.is<Var>() || e.is<IntImm>()) return true;
   const BinaryOperands operands = binary_operands(e);
   if (!operands || e.depth() > kInlineDepth) return false;
   if (e.is<FloorDiv>() || e.is<FloorMod>() || e.is<Div>() || e.is<Mod>()) {
     const IntImm* by = operands.b->as<IntImm>();
-    return by && by->value != 0 && divides_by_numbers(*operands.a);
+    return by && by->value != 0 && has_only_nonzero_constant_divisors(*operands.a);
   }
-  return divides_by_numbers(*operands.a) && divides_by_numbers(*operands.b);
+  return has_only_nonzero_constant_divisors(*operands.a) && has_only_nonzero_constant_divisors(*operands.b);
 }
 
 }  // namespace
 
 bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer) {
-  if (divides_by_numbers(e)) return false;
+  if (has_only_nonzero_constant_divisors(e)) return false;
   bool found = false;
   auto look = [&](const auto& division, Visitor& walk) {
     const Expr& by = division->b;
@@ -60,22 +60,22 @@ bool may_fail(const Expr& e, arith::Analyzer& analyzer, const SureReads& sure) {
 
 namespace {
 
-bool fails(const arith::IntSet& set, arith::Analyzer& analyzer, const SureReads& sure) {
-  auto may = [&](const Expr& end) { return end.defined() && may_fail(end, analyzer, sure); };
-  return may(set.min) || may(set.max);
+bool has_failing_bound(const arith::IntSet& set, arith::Analyzer& analyzer, const SureReads& sure) {
+  auto end_may_fail = [&](const Expr& end) { return end.defined() && may_fail(end, analyzer, sure); };
+  return end_may_fail(set.min) || end_may_fail(set.max);
 }
 
 }  // namespace
 
-bool has_failing_ends(const arith::Box& box, arith::Analyzer& analyzer, const SureReads& sure) {
-  return any_of(box, [&](const arith::IntSet& set) { return fails(set, analyzer, sure); });
+bool has_failing_bounds(const arith::Box& box, arith::Analyzer& analyzer, const SureReads& sure) {
+  return any_of(box, [&](const arith::IntSet& set) { return has_failing_bound(set, analyzer, sure); });
 }
 
-arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer, const SureReads& sure,
-                                const SureReads& at_elements) {
+arith::Box without_failing_bounds(arith::Box box, arith::Analyzer& analyzer, const SureReads& sure,
+                                  const SureReads& at_elements) {
   for (arith::IntSet& set : box) {
     const bool is_index = set.is_bounded() && analyzer.can_prove_equal(set.min, set.max);
-    if (fails(set, analyzer, is_index ? at_elements : sure)) set = arith::IntSet::everything();
+    if (has_failing_bound(set, analyzer, is_index ? at_elements : sure)) set = arith::IntSet::everything();
   }
   return box;
 }

@@ -20,12 +20,12 @@ bool may_fail(const Expr& e, arith::Analyzer& analyzer, const SureReads& sure = 
 
 /// Whether computing a bound of the box may fail, and the box without such bounds. `at_elements`: reads that are safe
 /// for each element of the box. A single index is only evaluated at elements; other bounds also if the box is empty.
-bool has_failing_ends(const arith::Box& box, arith::Analyzer& analyzer, const SureReads& sure);
-arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer, const SureReads& sure,
-                                const SureReads& at_elements);
+bool has_failing_bounds(const arith::Box& box, arith::Analyzer& analyzer, const SureReads& sure);
+arith::Box without_failing_bounds(arith::Box box, arith::Analyzer& analyzer, const SureReads& sure,
+                                  const SureReads& at_elements);
 
-/// Whether other steps of the reduction decide if the operand of this one is evaluated, and that might fail:
-/// `B[v] and A[I[v]] > 0` reads nothing once B[v] is false. Such steps keep their order.
+/// Whether earlier steps of the reduction decide if this step evaluates its operand, and the operand may fail:
+/// `B[v] and A[I[v]] > 0` reads nothing once B[v] is false. Such steps must keep their order.
 bool may_fail_early(const ReductionStep& step, arith::Analyzer& analyzer);
 
 }  // namespace tilewright::analysis
