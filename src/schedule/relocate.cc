@@ -150,9 +150,15 @@ Status check_block_role(const Move& move) {
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(move.block.at));
   bool good = facts.role == analysis::BlockRole::kComplete || facts.role == analysis::BlockRole::kReduction;
   if (!good) {
-    std::string why = facts.why.empty() ? "it updates elements that another block has set" : facts.why;
-    return refuse(move.codes.role, describe(move.block) + " is neither a complete block nor a reduction block: " + why,
-                  move.block, "move it before its reduction is decomposed");
+    const bool reduces = any_of(move.block.block().iter_vars, analysis::is_reduction_axis);
+    const bool in_place = facts.role == analysis::BlockRole::kUpdate && facts.why.empty() && !reduces;
+    std::string why = in_place            ? "it updates '" + move.block.block().writes[0]->buffer->name + "' in place"
+                      : facts.why.empty() ? "it updates elements that another block has set"
+                                          : facts.why;
+    return refuse(
+        move.codes.role, describe(move.block) + " is neither a complete block nor a reduction block: " + why,
+        move.block,
+        in_place ? "let it store its result in a buffer of its own" : "move it before its reduction is decomposed");
   }
   std::vector<int> loops = tree.loops_above(move.block.at);
   int from = loops.empty() ? tree[move.block.at].parent : tree[loops.front()].parent;

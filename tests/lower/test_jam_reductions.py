@@ -65,7 +65,7 @@ def test_results_are_those_of_numpy(k: int, dtype: str, index: str, target: str)
         agrees(program, "jam_reductions", args, [p, j, x, y, want], target)
 
 
-@pytest.mark.parametrize("k", [16, 33, 128])
+@pytest.mark.parametrize("k", [16, 33, 72, 128])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("step", ["{s} + {v}", "{s} - {v}", "T.min({s}, {v})", "T.max({v}, {s})"])
 def test_compiled_results_are_those_of_numpy(step: str, dtype: str, k: int) -> None:
@@ -83,11 +83,21 @@ def test_compiled_results_are_those_of_numpy(step: str, dtype: str, k: int) -> N
     np.testing.assert_array_equal(s, want[step])
 
 
-def test_prefetches_are_spread_over_the_strips() -> None:
+@pytest.mark.parametrize(
+    ("k", "due"),
+    [
+        (64, 'T.call_intrin("handle", "tir.prefetch"'),  # a single chunk
+        (72, "if (k_0 * 4 + result) % 3 == 0"),  # 3 chunks of 3 vectors
+        (128, "if (k_0 * 4 + result) % 2 == 0"),  # 2 chunks of 8 vectors
+    ],
+)
+def test_prefetches_are_spread_over_the_chunks(k: int, due: str) -> None:
     prefetch = 'T.evaluate(T.call_intrin("handle", "tir.prefetch", T.address_of(y[j[p[i] + q], 0]), 0, 3, 1))'
-    program = rows(k=128, first=f"{prefetch}\n            s[p[i] + q] = 0")
-    assert "k_0 % 2 == 0" in script_after(program, "jam_reductions")
-    p, j, x, y, _ = args = operands("float32", "int32", 128)
+    program = rows(k=k, first=f"{prefetch}\n            s[p[i] + q] = 0")
+    after = script_after(program, "jam_reductions", "llvm -mcpu=x86-64-v3").splitlines()
+    first = next(at for at, line in enumerate(after) if "for result in T.unroll(4)" in line and "k_0" in after[at - 1])
+    assert due in after[first + 1]
+    p, j, x, y, _ = args = operands("float32", "int32", k)
     agrees(program, "jam_reductions", args, [p, j, x, y, (x[np.repeat(np.arange(14), COUNTS)] * y[j]).sum(1)])
 
 

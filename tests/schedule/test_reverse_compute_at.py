@@ -139,7 +139,16 @@ def test_block_roles():
                 vi = T.axis.spatial(8, i)
                 C[vi] = C[vi] + B[vi]
 
-    check_refused(update, at("C", "B", 0), "reverse_compute_at/P1")
+    error = check_refused(update, at("C", "B", 0), "reverse_compute_at/P1")
+    assert "updates 'C' in place" in error.message and "buffer of its own" in error.hint
+
+    def decomposed(sch):
+        product = sch.get_block("C")
+        sch.decompose_reduction(product, sch.get_loops(product)[0])
+        sch.compute_at(product, sch.get_loops("D")[0])
+
+    error = check_refused(workloads.matmul_relu(4, 6, 5), decomposed, "compute_at/P1")
+    assert "before its reduction is decomposed" in error.hint
 
 
 def test_into_a_parallel_loop():

@@ -3,11 +3,10 @@
 //   Before                                  After
 //   for p in range(n):                      for p_0 in range(n // 8):
 //     S[p] = 0.0                              S_lanes = T.allocate([64], "float32", "local"); all are -0.0
-//     for k in T.vectorized(32):              for k_0 in T.unroll(4):
+//     for k in T.vectorized(32):              for r, k_0 in T.grid(8, 4):  # unrolled
 //       S[p] = S[p] + X[k] * Y[p * 32 + k]      for k in T.vectorized(8):
-//                                                 for r in T.unroll(8):
-//                                                   S_lanes[r * 8 + k] = S_lanes[r * 8 + k] +
-//                                                       X[k_0 * 8 + k] * Y[(p_0 * 8 + r) * 32 + k_0 * 8 + k]
+//                                                 S_lanes[r * 8 + k] = S_lanes[r * 8 + k] +
+//                                                     X[k_0 * 8 + k] * Y[(p_0 * 8 + r) * 32 + k_0 * 8 + k]
 //                                             lanes = T.Shuffle([S_lanes[0:8], S_lanes[32:40]], [0, 1, 2, 3, 12, ...])
 //                                               + T.Shuffle([S_lanes[0:8], S_lanes[32:40]], [4, 5, 6, 7, 8, ...]); ...
 //                                             S[p_0 * 8:p_0 * 8 + 8] = 0.0 + lanes_6
@@ -41,11 +40,16 @@
 namespace tilewright::lower {
 namespace {
 
-/// How many results are reduced together.
-constexpr int64_t kJammed = 8, kHalfJammed = kJammed / 2;
-/// Maximum length of a reduction that is jammed. In longer ones, the horizontal sum takes a small part of the time, and
-/// jamming would read from too many streams of memory at once.
+/// How many results are reduced together: in short reductions, and in others.
+constexpr int64_t kManyJammed = 8, kFewJammed = 4;
+/// Maximum number of vectors of a short reduction. In longer ones, the sum of the lanes takes a small part of the time,
+/// and the hardware prefetches fewer streams of memory better.
+constexpr int64_t kShortVectors = 4;
+/// Maximum number of vectors of a reduction that is jammed.
 constexpr int64_t kMostVectors = 32;
+/// Maximum number of vectors of one result that are added before those of the next result. Their other operand, which
+/// all results share, stays in registers, and each result reads whole cache lines at a time.
+constexpr int64_t kChunkVectors = 8;
 
 /// A loop over contiguous results, each of which is reduced by a vectorized loop.
 struct Results {
@@ -149,7 +153,7 @@ class JamOfReductions : private LoopContext {
     visit(
         step.operand(), [&](const Ref<BufferLoad>& load, Visitor&) { fits &= load->buffer->dtype.bits <= type.bits; },
         [&](const Ref<Cast>& converted) { fits &= converted->dtype.bits <= type.bits; });
-    return fits && target_.vector_registers >= 2 * kJammed &&
+    return fits && target_.vector_registers >= 2 * kManyJammed &&
            (!step.is_sum() || group_of(step.operand(), target_) == 1);
   }
 
@@ -182,40 +186,50 @@ class JamOfReductions : private LoopContext {
     return stores == 1 && is_alone(body, step, private_);
   }
 
-  /// Returns the loop by kJammed iterations at a time, then kHalfJammed, then single ones. The single ones are nested
-  /// branches: a loop of so few iterations would cost more than the reductions of a short row.
+  /// Returns the number of vectors of one reduction; the last one may be incomplete.
+  static int64_t vectors_of(const Results& results) {
+    return (*const_int(results.reduction->extent) + results.lanes - 1) / results.lanes;
+  }
+
+  /// Returns the number of vectors that are added before those of the next result: a divisor of their number.
+  static int64_t chunk_of(int64_t vectors) {
+    int64_t size = std::min(vectors, kChunkVectors);
+    while (vectors % size != 0) --size;
+    return size;
+  }
+
+  /// Returns the loop by many or few iterations at a time, then single ones. The single ones are nested branches: a
+  /// loop of so few iterations would cost more than the reductions of a short row.
   static Stmt jammed(const Results& results) {
     const Ref<For>& loop = results.loop;
     const DataType type = loop->loop_var.dtype();
+    const int64_t together = vectors_of(results) <= kShortVectors ? kManyJammed : kFewJammed;
     const Expr count = max(loop->extent, zero(type));
     For tiles = *loop;
     tiles.loop_var = var(loop->loop_var->name_hint + "_0", type);
     tiles.min = zero(type);
-    tiles.extent = floordiv(count, kJammed);
-    tiles.body = renew_defs(iterations(results, loop->min + tiles.loop_var * kJammed, kJammed));
-    const Expr in_tiles = tiles.extent * kJammed, in_all = floordiv(count, kHalfJammed) * kHalfJammed;
-    const Stmt half = renew_defs(iterations(results, loop->min + in_tiles, kHalfJammed));
+    tiles.extent = floordiv(count, together);
+    tiles.body = renew_defs(iterations(results, loop->min + tiles.loop_var * together, together));
+    const Expr in_tiles = tiles.extent * together, in_all = floordiv(count, kFewJammed) * kFewJammed;
+    std::vector<Stmt> all{make(std::move(tiles), loop.span())};
+    if (together > kFewJammed) {
+      const Stmt few = renew_defs(iterations(results, loop->min + in_tiles, kFewJammed));
+      all.push_back(make<IfThenElse>({ge(floormod(count, together), kFewJammed), few, {}}));
+    }
     Stmt rest = nop();
-    for (int64_t i = kHalfJammed - 1; i-- > 0;) {
+    for (int64_t i = kFewJammed - 1; i-- > 0;) {
       const Expr p = loop->min + in_all + constant(type, i);
       const Stmt single = renew_defs(substitute_folding(loop->body, loop->loop_var, p));
-      rest = make<IfThenElse>({gt(floormod(count, kHalfJammed), i), seq({single, rest}), {}});
+      rest = make<IfThenElse>({gt(floormod(count, kFewJammed), i), seq({single, rest}), {}});
     }
-    return seq({make(std::move(tiles), loop.span()),
-                make<IfThenElse>({ge(floormod(count, kJammed), kHalfJammed), half, {}}), rest});
-  }
-
-  /// Returns the number of partial results per result if `together` results are jammed. Fewer results get more of them,
-  /// so that there are kJammed vectors in any case, unless that would require masks.
-  static int64_t width_of(const Results& results, int64_t together) {
-    const int64_t width = results.lanes * kJammed / together;
-    return *const_int(results.reduction->extent) % width == 0 ? width : results.lanes;
+    all.push_back(rest);
+    return seq(std::move(all));
   }
 
   /// Returns a statement that executes `together` iterations, from `first` on, jammed.
   static Stmt iterations(const Results& results, const Expr& first, int64_t together) {
     const DataType type = results.loop->loop_var.dtype();
-    const int lanes = static_cast<int>(width_of(results, together));
+    const int lanes = static_cast<int>(results.lanes);
     const Ref<Var>& p = results.loop->loop_var;
     const Ref<Buffer>& out = results.store->buffer;
     const Ref<Buffer> sums = decl_buffer({i32(together * lanes)}, out->dtype, out->name + "_lanes", "local");
@@ -244,42 +258,31 @@ class JamOfReductions : private LoopContext {
         {sums->data, sums->dtype, sums->shape, bool_imm(true), make<DeclBuffer>({sums, seq(all)}), {}});
   }
 
-  /// Returns the loop over strips of the reduction, which adds a strip of each iteration to its partial results in
-  /// `sums`.
+  /// Returns the loop over chunks of the reduction, which adds a chunk of each iteration to its partial results in
+  /// `sums`. The prefetches of the iterations are distributed over all that: issued at once, they would exceed the
+  /// number of outstanding cache misses that a core supports.
   static Stmt accumulation(const Results& results, const Expr& first, int64_t together, const Ref<Buffer>& sums) {
     const Ref<Var>& p = results.loop->loop_var;
     const Ref<For>& reduction = results.reduction;
-    const int64_t width = width_of(results, together);
+    const DataType type = reduction->loop_var.dtype();
+    const int64_t vectors = vectors_of(results), size = chunk_of(vectors), chunks = vectors / size;
+    Ref<Var> chunk = var(reduction->loop_var->name_hint + "_0", type), vector = var("vector", type);
     Ref<Var> each = var("result"), lane = make<Var>(*reduction->loop_var);
-    const Expr at = each * static_cast<int>(width) + cast(DataType::int_(32), lane);
+    const Expr at = each * static_cast<int>(results.lanes) + cast(DataType::int_(32), lane);
     Stmt step = store(sums, results.step.step(load(sums, {at})), {at});
     step = substitute_folding(step, p, first + cast(p.dtype(), each));
-    step = loop(each, i32(together), step, ForKind::kUnrolled);
-    const bool is_short = *const_int(reduction->extent) <= kCutRegisters * results.lanes;
-    Stmt all =
-        strips(reduction, step, lane, width, ForKind::kVectorized, is_short ? ForKind::kUnrolled : ForKind::kSerial);
-    return with_others(results, first, together, all.cast<For>());
-  }
-
-  /// Returns the loop over strips with the prefetches of the iterations distributed over it. Issued all at once, they
-  /// would exceed the number of outstanding cache misses that a core supports.
-  static Stmt with_others(const Results& results, const Expr& first, int64_t together, const Ref<For>& strips) {
-    if (results.others.empty()) return strips;
-    const Ref<Var>& p = results.loop->loop_var;
-    const Stmt others = seq(results.others);
-    const int64_t each = *const_int(strips->extent) / together;
-    if (each == 0) {
-      Ref<Var> result = var("result", p.dtype());
-      Stmt before = substitute_folding(others, p, first + result);
-      return seq({loop(result, constant(p.dtype(), together), before), strips});
+    const Expr begin = (chunk * constant(type, size) + vector) * constant(type, results.lanes);
+    step = strip(reduction, step, begin, lane, results.lanes, ForKind::kVectorized);
+    step = loop(vector, constant(type, size), step, ForKind::kUnrolled);
+    if (!results.others.empty()) {
+      const Expr place = chunk * constant(type, together) + cast(type, each);
+      const Expr ahead = first + cast(p.dtype(), floordiv(place, chunks));
+      Stmt other = substitute_folding(seq(results.others), p, ahead);
+      if (chunks > 1) other = make<IfThenElse>({eq(floormod(place, chunks), 0), other, {}});
+      step = seq({other, step});
     }
-    const Ref<Var>& strip = strips->loop_var;
-    const Expr result = floordiv(strip, each);
-    const Expr is_due = logical_and(eq(floormod(strip, each), 0), lt(result, together));
-    For copy = *strips;
-    copy.body = seq(
-        {make<IfThenElse>({is_due, substitute_folding(others, p, first + cast(p.dtype(), result)), {}}), copy.body});
-    return make(std::move(copy), strips.span());
+    step = loop(each, i32(together), step, ForKind::kUnrolled);
+    return loop(chunk, constant(type, chunks), step, ForKind::kSerial);
   }
 
   const Target& target_;

@@ -305,6 +305,7 @@ PROGRAMS = {
     "sparse rows": sparse_product_of(37, 20, 200, 32),
     "sparse rows in panels": sparse_product_of(9, 50, 300, 640),
     "sparse rows of a large operand": sparse_product_of(9, 6000, 300, 128),
+    "short sparse rows of a large operand": sparse_product_of(9, 20000, 300, 32),
     "scattered rows": scattered_product(100, 900),
 }
 

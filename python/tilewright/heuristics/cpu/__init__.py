@@ -38,7 +38,7 @@ from tilewright.support.nodes import nodes_of
 
 #: Version of the heuristics. Increase it if any trace changes: searches of earlier versions are then not continued, but
 #: their measurements are kept. tests/heuristics/cpu/versions.txt has the traces of each version.
-VERSION = 9
+VERSION = 10
 
 __all__ = ["VERSION", "schedule_for_cpu", "seems_slower", "serial_updates"]
 
