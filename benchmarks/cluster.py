@@ -12,8 +12,9 @@ one real measurement. The rates at which this machine samples and builds candida
 The second command compares one real worker on this machine, which measures and builds, with a search without a cluster:
 candidates per second of a product of matrices, alternately, with a seed for each pair, and the processor time of all
 processes for each candidate, which other programs disturb less. Its size is such that a call takes --call milliseconds
-(3 by default) at this machine's peak rate for one thread, or --size. --separate starts two workers: one measures, one
-builds.
+(3 by default) at this machine's peak rate for one thread, or --size; of several sizes, the geometric mean is printed,
+too. --separate starts two workers: one measures, one builds. Before, each of both has searched once, since a process
+takes a second to import Dask.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import functools
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -224,18 +226,15 @@ def size_of(call: float) -> int:
     return 64 * max(1, round((call * machine.roofs(1).peaks["float32"] / 2) ** (1 / 3) / 64))
 
 
-def against(pairs: int, size: int, batch: int | None, *, separate: bool, trials: int = 192) -> None:
+def against(pairs: int, sizes: list[int], batch: int | None, *, separate: bool) -> None:
     """Prints candidates per second with a worker on this machine, and without a cluster.
 
     Args:
-        pairs: number of searches of each kind.
-        size: rows and columns of the matrices.
+        pairs: number of searches of each kind, for each size.
+        sizes: rows and columns of the matrices.
         batch: candidates that are sampled at a time; None for the default.
         separate: whether one worker measures, and another one builds.
-        trials: candidates of a search.
     """
-    print(f"a product of {size} cubed", flush=True)
-    program = workloads.matmul(size, size, size)
     processes = [subprocess.Popen([sys.executable, __file__, "scheduler"], stdout=subprocess.PIPE, text=True)]
     try:
         assert processes[0].stdout is not None
@@ -248,30 +247,49 @@ def against(pairs: int, size: int, batch: int | None, *, separate: bool, trials:
             assert errors is not None
             while "works as" not in errors.readline():
                 pass
-        ratios = []
         session_of_search.roofline_bound = lambda *_: 0.0  # only searches on this machine end at its roofline
         warnings.simplefilter("ignore", tw.PerformanceWarning)  # of a host that drifts: it compares with itself
+        for where in (None, address):
+            tw.tune(workloads.matmul(64, 64, 64), cluster=where, trials=16, progress=None, database="memory")
+        ratios: dict[int, list[float]] = {size: [] for size in sizes}
         for seed in range(pairs):
-            asked = {"trials": trials, "seed": seed, "batch": batch, "progress": None, "database": "memory"}
-            rates, spent = {}, {}
-            for where in (None, address) if seed % 2 else (address, None):
-                before = family_seconds()
-                result = tw.tune(program, cluster=where, **asked)
-                rates[where] = result.progress.rate
-                spent[where] = (family_seconds() - before) / result.progress.trials
-            ratios.append(rates[address] / rates[None])
-            print(
-                f"seed {seed}: {rates[None]:.1f} candidates/s, on the cluster {rates[address]:.1f}; processor time of "
-                f"a candidate {1e3 * spent[None]:.1f} ms, on the cluster {1e3 * spent[address]:.1f} ms",
-                flush=True,
-            )
-        ratios.sort()
-        print(f"ratio: median {ratios[len(ratios) // 2]:.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f}")
+            for size in sizes:
+                ratios[size].append(compare(size, seed, batch, address))
+        for size, found in ratios.items():
+            print(f"{size} cubed: ratio {statistics.median(found):.2f}, {min(found):.2f} to {max(found):.2f}")
+        if len(sizes) > 1:
+            mean = statistics.geometric_mean(map(statistics.median, ratios.values()))
+            print(f"geometric mean of the medians: {mean:.2f}")
     finally:
         for process in processes:
             process.terminate()
         for process in processes:
             process.wait()
+
+
+def compare(size: int, seed: int, batch: int | None, address: str, trials: int = 192) -> float:
+    """Search without a cluster and on one; return the ratio of their candidates per second.
+
+    Args:
+        size: rows and columns of the matrices.
+        seed: of both searches; those of even seeds are on the cluster first.
+        batch: candidates that are sampled at a time; None for the default.
+        address: that of the cluster.
+        trials: candidates of a search.
+    """
+    asked = {"trials": trials, "seed": seed, "batch": batch, "progress": None, "database": "memory"}
+    rates, spent = {}, {}
+    for where in (None, address) if seed % 2 else (address, None):
+        before = family_seconds()
+        result = tw.tune(workloads.matmul(size, size, size), cluster=where, **asked)
+        rates[where] = result.progress.rate
+        spent[where] = (family_seconds() - before) / result.progress.trials
+    print(
+        f"{size} cubed, seed {seed}: {rates[None]:.1f} candidates/s, on the cluster {rates[address]:.1f}; processor "
+        f"time of a candidate {1e3 * spent[None]:.1f} ms, on the cluster {1e3 * spent[address]:.1f} ms",
+        flush=True,
+    )
+    return rates[address] / rates[None]
 
 
 def processor_seconds(process: subprocess.Popen[str]) -> float:
@@ -308,7 +326,7 @@ def main() -> None:
     parser.add_argument("--separate", action="store_true", help="one worker measures, and another one builds")
     parser.add_argument("--batch", type=int, help="candidates that are sampled at a time in comparisons")
     parser.add_argument("--call", type=float, default=3.0, help="milliseconds of a call of its kernels")
-    parser.add_argument("--size", type=int, help="rows and columns of the matrices; overrides --call")
+    parser.add_argument("--size", type=int, nargs="+", help="rows and columns of the matrices; overrides --call")
     options = parser.parse_args()
     match options.part:
         case ["scheduler"]:
@@ -319,8 +337,8 @@ def main() -> None:
         case ["session", address, workers, candidates]:
             print(json.dumps(session(address, int(workers), int(candidates), options.seconds)))
         case _ if options.against:
-            size = options.size or size_of(1e-3 * options.call)
-            against(options.against, size, options.batch, separate=options.separate)
+            sizes = options.size or [size_of(1e-3 * options.call)]
+            against(options.against, sizes, options.batch, separate=options.separate)
         case _:
             rates()
             for workers in options.workers:

@@ -32,8 +32,8 @@ def test_chunks_are_short_and_are_shared_by_the_workers() -> None:
     assert sizes.size(1000, 1) == 1
 
 
-def numbers(queue: deque[Job], size: int, idle: int) -> list[int]:
-    return [job.number for job in next_chunk(queue, size, idle)]
+def numbers(queue: deque[Job], size: int, idle: int, *, growing: tuple[int, ...] = (0, 1)) -> list[int]:
+    return [job.number for job in next_chunk(queue, size, idle, growing)]
 
 
 def test_idle_workers_share_what_waits_and_others_get_whole_chunks() -> None:
@@ -50,7 +50,7 @@ def test_idle_workers_share_what_waits_and_others_get_whole_chunks() -> None:
     queue[2].lost.append("a worker")
     assert numbers(queue, 8, 0) == [0, 1] and numbers(queue, 8, 0) == [2]
     assert numbers(queue, 8, 0) == []  # more may come before a worker has nothing to do
-    assert numbers(queue, 8, 1) == [3] and numbers(queue, 8, 1) == []
+    assert numbers(queue, 8, 0, growing=(1,)) == [3] and numbers(queue, 8, 1) == []
 
 
 def test_a_batch_that_is_being_sampled_is_given_in_whole_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +73,43 @@ def test_a_batch_that_is_being_sampled_is_given_in_whole_chunks(monkeypatch: pyt
     assert session._batch_size == 9
     session.submit(9, b"module", b"options", "main")
     assert session._jobs[9].batch == session._jobs[8].batch + 1
+
+
+def test_the_rest_of_a_whole_batch_is_given_before_a_slot_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be given when the task before ends, and the slot would be idle until the new one comes."""
+    session = session_of(9)
+    sent: list[tuple[str, list[int]]] = []
+
+    def noted(what: str) -> Any:
+        return lambda chunks, *_: sent.extend((what, [job.number for job in chunk.jobs]) for chunk in chunks)
+
+    for what in ("build", "measure"):
+        monkeypatch.setattr(session._submission, what, noted(what))
+    monkeypatch.setattr(session, "_listen", lambda chunks: None)
+    monkeypatch.setattr(session, "_chunk_size", lambda slots: 5)
+    session._judged, session._reference, session._incumbent = True, Build(None, 0), (Build(None, 0), 1.0)
+    there = [WorkerFacts("tcp://1", "name", "host", "llvm", "versions", 1, 0, 0.0)]
+    session._batch += 1  # the batch of all of them was sampled
+    given(session, 8, what="measure")  # which takes the slot
+    session._submit_builds(1, 1)
+    assert sent == [("build", [0, 1, 2, 3]), ("build", [4, 5, 6, 7])]
+    sent.clear()
+    session._built.extend(session._leave(session._jobs[0].chunk))
+    session._submit_runs(there)
+    assert sent == []  # more of this batch are being built
+    session._leave(session._jobs[4].chunk)
+    session._submit_runs(there)
+    assert sent == [("measure", [0, 1, 2, 3])]
+
+
+def test_the_pump_is_woken_for_whole_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_of(1)
+    monkeypatch.setattr(session, "_submit_tasks", lambda: session._submit_builds(0, 1))
+    monkeypatch.setattr(session, "_chunk_size", lambda slots: 4)
+    session.poll(0.0)
+    for number in range(1, 9):
+        session.submit(number, b"module", b"options", "main")
+    assert session._cluster.pump.events.qsize() == 2
 
 
 def session_of(count: int) -> Any:

@@ -119,7 +119,8 @@ def test_a_scheduler_that_stays_away_ends_the_search(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(measurer, "_LOOK", 0.0)
     session = measuring(made_up(connected=False))
     session.submit(7, b"module", b"options", "main")
-    (canceled,) = session.poll(0.5)
+    assert session.poll(0.0) == []
+    (canceled,) = session.poll(0.0)
     assert _core.measured_facts(canceled[1])["outcome"] == "canceled"
     failure = session.failure()
     assert failure is not None and failure.code == "cluster/lost-scheduler" and "the same command" in failure.hint
@@ -262,6 +263,26 @@ def test_tasks_are_given_while_nobody_polls() -> None:
     assert [arguments[1] for arguments in held] == [session._submission._program]
     session.close()
     assert cluster.pump._thread is None
+
+
+def test_a_search_that_waits_leaves_the_steps_to_the_pump(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = made_up()
+    session = measuring(cluster)
+    session.submit(7, b"module", b"options", "main")
+    steps: list[int] = []
+    monkeypatch.setattr(session, "step", lambda: steps.append(1))
+
+    def wake() -> None:
+        for _ in range(20):
+            with cluster.pump.changed:
+                cluster.pump.changed.notify_all()
+            time.sleep(0.005)
+
+    waking = threading.Thread(target=wake)
+    waking.start()
+    assert session.poll(0.2) == []
+    waking.join()
+    assert len(steps) == 1
 
 
 def test_a_search_may_join_while_another_one_leaves() -> None:

@@ -288,6 +288,14 @@ def test_threads_started_off_kernels_stay_off_them() -> None:
     assert periods["tick"] >= 1000 and periods["monitor"] >= 1000
 
 
+def test_the_plan_is_made_once_for_tasks_that_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    with processors.off_kernels():
+        before = os.sched_getaffinity(0)
+    monkeypatch.setattr(_core, "plan_processors", None)  # which reads files of the system
+    with processors.off_kernels():
+        assert os.sched_getaffinity(0) == before
+
+
 def test_workers_of_several_users_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "shared" / "host"
     monkeypatch.setenv(processors.FOLDER_VARIABLE, str(place))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from tilewright.cluster.job import Job
+from tilewright.cluster.job import Chunk, Job
 
-#: target duration of a chunk. Longer chunks would save little overhead, and other sessions wait for them.
-CHUNK_SECONDS = 0.5
+#: target duration of a chunk: that of a batch of short kernels, which is one task then. Longer chunks would save little
+#: overhead, and other sessions wait for them.
+CHUNK_SECONDS = 1.0
 #: weight of the latest candidate in the moving averages
 _SHARE = 0.2
 
@@ -42,15 +43,22 @@ class ChunkSizes:
         return max(1, min(int(CHUNK_SECONDS / max(self._means.values())), -(-batch // max(1, slots))))
 
 
-def next_chunk(queue: deque[Job], size: int, idle: int) -> list[Job]:
+def unbuilt_batches(waiting: Iterable[Job], chunks: Iterable[Chunk]) -> set[int]:
+    """Return the numbers of the batches of which candidates wait for a build or are being built."""
+    building = (job for chunk in chunks if chunk.builds for job in chunk.jobs)
+    return {job.batch for job in itertools.chain(waiting, building)}
+
+
+def next_chunk(queue: deque[Job], size: int, idle: int, growing: Collection[int]) -> list[Job]:
     """Remove the candidates of the next task from a queue. They belong to the same batch, because the session samples
     the next batch as soon as all candidates of a batch are measured.
 
     Args:
         queue: candidates that wait.
         size: number of candidates at most.
-        idle: idle slots, which share the waiting candidates. If there are none, only full chunks are taken, because
-            more candidates may arrive before a slot is free.
+        idle: idle slots, which share the waiting candidates. If there are none, only full chunks of growing batches are
+            taken, because more candidates may arrive before a slot is free.
+        growing: numbers of the batches of which more candidates will be in the queue.
     """
     if not queue:
         return []
@@ -60,7 +68,7 @@ def next_chunk(queue: deque[Job], size: int, idle: int) -> list[Job]:
     together = list(itertools.takewhile(lambda job: job.batch == first.batch and not job.goes_alone, queue))
     if idle > 0:
         size = min(size, -(-len(together) // idle))
-    elif len(together) == len(queue) < size:
+    elif len(together) == len(queue) < size and first.batch in growing:
         return []
     chunks = -(-len(together) // size)
     return [queue.popleft() for _ in range(-(-len(together) // chunks))]

@@ -164,6 +164,8 @@ class Cluster:
             stream = self.client.scheduler_comm
             if self.is_connected and stream is not None and stream is not self._stream:
                 self._stream = stream
+                if self._own:
+                    stream.comm.allow_offload = False  # it computes the size of each message; ours are small
                 self._connections += 1
                 self._looked = self._answered = float("-inf")
                 self._subscribe()

@@ -28,7 +28,7 @@ from tilewright.cluster import processors
 from tilewright.cluster.activities import Activity, activity_of
 from tilewright.cluster.answers import decoded
 from tilewright.cluster.builders import BAD_BUILD, Builders, is_unloadable
-from tilewright.cluster.chunks import ChunkSizes, next_chunk
+from tilewright.cluster.chunks import ChunkSizes, next_chunk, unbuilt_batches
 from tilewright.cluster.connection import SILENT_SECONDS, Cluster, WorkerFacts
 from tilewright.cluster.deadlines import Deadlines
 from tilewright.cluster.fetcher import FETCH_SECONDS, Fetcher
@@ -111,6 +111,7 @@ class ClusterMeasurer:
         self._chunk_sizes = ChunkSizes()
         self._batch, self._in_batch = 0, 0  # number of the batch that is being submitted, and its candidates so far
         self._batch_size = 1  # of the batch before
+        self._size_of_builds = 1  # candidates of a task that builds
         self.waiting_for = ""  #: what nothing goes on without, in words; "" where something does
         self._seconds = [0.0] * len(Activity)
         self._accounted = time.monotonic()
@@ -144,7 +145,9 @@ class ClusterMeasurer:
                 self._waiting.appendleft(job)
             else:
                 self._waiting.append(job)
-        self._cluster.pump.events.put((self, ("submitted",)))
+            is_chunk = len(self._waiting) % self._size_of_builds == 0
+        if is_chunk:  # poll() submits what is left
+            self._cluster.pump.events.put((self, ("submitted",)))
 
     def poll(self, seconds: float) -> list[tuple[Any, ...]]:
         """Return finished candidates: number, result, object code, host, time of the incumbent, note, outputs."""
@@ -249,16 +252,11 @@ class ClusterMeasurer:
     # ---- under the lock
 
     def _wait(self, seconds: float, enough: Callable[[], bool]) -> None:
-        end = time.monotonic() + seconds
         with processors.off_kernels():  # as the pump, which wakes this thread up often
-            while True:
-                self._cluster.pump.advance()
-                if self._defect is not None:
-                    raise self._defect
-                left = end - time.monotonic()
-                if enough() or left <= 0 or self._failure:
-                    return
-                self._lock.wait(min(left, 0.05))
+            self._cluster.pump.advance()
+            self._lock.wait_for(lambda: self._defect or self._failure or enough(), seconds)
+        if self._defect is not None:
+            raise self._defect
 
     def step(self) -> None:
         """Check workers and scheduler, then submit tasks."""
@@ -529,14 +527,15 @@ class ClusterMeasurer:
     def _submit_builds(self, slots: int, measuring: int) -> None:
         under_way = [chunk for chunk in self._chunks.values() if chunk.builds]
         # What is built and waits need not be more than what is about to be measured.
-        size = self._chunk_size(measuring)
+        size = self._size_of_builds = self._chunk_size(measuring)
         ahead = sum(len(chunk.jobs) for chunk in under_way) + len(self._built)
         room = min(_AHEAD * slots - len(under_way), -(-(2 * _AHEAD * max(1, measuring) * size - ahead) // size))
         if slots and not self._chunks:
             room = max(room, 1)  # all others may wait for the reference, which is built again
         chunks: list[Chunk] = []
         idle = slots - len(under_way)
-        while room > 0 and (jobs := next_chunk(self._waiting, size, 0 if self._in_batch else idle - len(chunks))):
+        sampled = {self._batch} if self._in_batch else set[int]()
+        while room > 0 and (jobs := next_chunk(self._waiting, size, 0 if sampled else idle - len(chunks), sampled)):
             chunks.append(self._begin_task("build", jobs, self._builders.allowed(jobs)))
             room -= 1
         for _, group in itertools.groupby(chunks, lambda chunk: chunk.allowed):
@@ -576,7 +575,8 @@ class ClusterMeasurer:
         if not self._judged:
             return self._taken(next((job for job in self._built if job.reference), None))
         if self._incumbent is not None or all(job.check_only for job in self._built):
-            return next_chunk(self._built, size, idle)
+            growing = unbuilt_batches(self._waiting, self._chunks.values()) | {self._batch}
+            return next_chunk(self._built, size, idle, growing)
         if self._first is not None and self._first not in self._built:
             return []
         self._first = self._first or next(each for each in self._built if not each.check_only)

@@ -188,10 +188,17 @@ def _plan(threads: int) -> tuple[list[int], list[int], bool]:
         return _core.plan_processors(threads)
 
 
+@functools.cache
+def _plan_on(usable: frozenset[int]) -> tuple[list[int], list[int], bool]:
+    """Return the plan for single-threaded kernels of a thread that may run on these processors, as the calling one may.
+    It follows from files of the system, which take longer to read than a task takes to begin."""
+    return _core.plan_processors(1)
+
+
 def stay_off_kernels() -> None:
     """Pin the calling thread, and threads that it starts, to processors that single-threaded kernels do not use."""
     _all_processors()
-    measure, build, exclusive = _core.plan_processors(1)
+    measure, build, exclusive = _plan_on(frozenset(os.sched_getaffinity(0)))
     if not exclusive and measure != build:
         os.sched_setaffinity(0, build)
 
