@@ -278,11 +278,11 @@ def test_softmax_reads_its_input_twice():
 
 def test_limits_are_those_of_the_target_and_of_the_device(monkeypatch):
     monkeypatch.setattr(limits._core, "opencl_limits", lambda: None)
-    assert limits_of(tw.Target("opencl -max_threads_per_block=64 -max_shared_memory_per_block=1024")) == (64, 1024)
-    assert limits_of(tw.Target("opencl")) == (TARGET.max_threads_per_block, TARGET.max_shared_memory_per_block)
+    assert limits_of(tw.Target("opencl -max_threads_per_block=64 -max_shared_memory_per_block=1024")) == (64, 1024, 32)
+    assert limits_of(tw.Target("opencl")) == (TARGET.max_threads_per_block, TARGET.max_shared_memory_per_block, 32)
     monkeypatch.setattr(limits._core, "opencl_limits", lambda: (128, 2048))
-    assert limits_of(tw.Target("opencl")) == (128, 2048)
-    assert limits_of(tw.Target("opencl -max_threads_per_block=64")) == (64, 2048)
+    assert limits_of(tw.Target("opencl")) == (128, 2048, 32)
+    assert limits_of(tw.Target("opencl -max_threads_per_block=64")) == (64, 2048, 32)
     assert limits_of(tw.Target("nvidia/nvidia-a100")).threads == 1024
 
 
