@@ -356,7 +356,7 @@ def test_the_error_of_the_schedule_is_that_of_a_program_without_one(monkeypatch:
     assert raised.value.code == "bind/P3"
 
 
-@pytest.mark.parametrize("size", ["n // 2", "n * 2", "T.min(n, 20)"])
+@pytest.mark.parametrize("size", ["n // 2", "n * 2", "T.min(n, 20)", "n + 3"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_products_whose_sizes_are_formulas_have_shared_tiles(size: str, axis: int) -> None:
     m, n, k = sizes = [size if each == axis else "24" for each in range(3)]
