@@ -73,7 +73,7 @@ class UpdateWalk {
 
   void note(const AtomicOperation& step) {
     auto [known, is_new] = operations.try_emplace(step.buffer->data.get(), step.intrinsic);
-    fails_ |= !is_new && known->second != step.intrinsic;
+    fails_ |= (!is_new && known->second != step.intrinsic) || !is_commutative_atomic(step.intrinsic);
   }
 
   std::unordered_set<const NodeBase*> own_;

@@ -12,8 +12,8 @@ namespace tilewright::analysis {
 class AtomicUpdates : public Memo::Fact {
  public:
   /// The operations of the block and of the blocks inside it, computed once per block. Empty if the order of instances
-  /// matters: if the block has an init, uses the result of an operation, reads what it updates, mixes kinds of
-  /// operations on one buffer, or writes memory that it does not allocate in another way.
+  /// matters: if the block has an init, uses the result of an operation, reads what it updates, exchanges values, mixes
+  /// kinds of operations on one buffer, or writes memory that it does not allocate in another way.
   static const AtomicUpdates& of(const Ref<Block>& block);
 
   bool empty() const { return operations_.empty(); }

@@ -214,23 +214,43 @@ bool Machine::address(const Insn& in, Slot* r) {
   return true;
 }
 
+/// What an atomic operation leaves in an element.
+static Slot updated(Intrinsic operation, DataType type, Slot before, Slot value) {
+  const bool is_less =
+      type.is_uint() ? static_cast<uint64_t>(value.i) < static_cast<uint64_t>(before.i) : value.i < before.i;
+  Slot after = value;
+  switch (operation) {
+    case Intrinsic::k_atomic_add:
+      if (type.is_float()) {
+        after.f = round_result(type, before.f + value.f);
+      } else {
+        const uint64_t sum = static_cast<uint64_t>(before.i) + static_cast<uint64_t>(value.i);
+        after.i = wrap_int(type, static_cast<int64_t>(sum));
+      }
+      break;
+    case Intrinsic::k_atomic_min:
+      return is_less ? value : before;
+    case Intrinsic::k_atomic_max:
+      return is_less ? before : value;
+    case Intrinsic::k_atomic_and:
+      after.i = before.i & value.i;
+      break;
+    case Intrinsic::k_atomic_or:
+      after.i = before.i | value.i;
+      break;
+    case Intrinsic::k_atomic_xor:
+      after.i = before.i ^ value.i;
+      break;
+    default:  // an exchange
+      break;
+  }
+  return after;
+}
+
 bool Machine::atomic(const Insn& in, Slot* r) {
   const Access& access = program_.accesses[in.a];
   if (!this->access<false>(in, access, r)) return false;
-  const Slot before = r[in.dst], value = r[in.b];
-  Slot& after = r[in.dst + 1];
-  const bool adds = in.extra == static_cast<int>(Intrinsic::k_atomic_add);
-  const bool takes_less = in.extra == static_cast<int>(Intrinsic::k_atomic_min);
-  const DataType type = access.dtype;
-  if (type.is_float()) {
-    after.f = round_result(type, before.f + value.f);
-  } else if (adds) {
-    after.i = wrap_int(type, static_cast<int64_t>(static_cast<uint64_t>(before.i) + static_cast<uint64_t>(value.i)));
-  } else {
-    const bool is_less =
-        type.is_uint() ? static_cast<uint64_t>(value.i) < static_cast<uint64_t>(before.i) : value.i < before.i;
-    after = is_less == takes_less ? value : before;
-  }
+  r[in.dst + 1] = updated(static_cast<Intrinsic>(in.extra), access.dtype, r[in.dst], r[in.b]);
   Insn store = in;
   store.b = in.dst + 1;
   store.extra = 0;

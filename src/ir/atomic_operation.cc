@@ -34,10 +34,11 @@ std::optional<Fault> fault_of(const Call& call) {
                  "give one element: no vector, no slice, and no buffer over sparse axes"};
   }
   if (!has_atomic(intrinsic, type)) {
-    const bool is_sum = intrinsic == Intrinsic::k_atomic_add;
-    return Fault{"there is no " + name + " of " + type.str() + ", the type of '" + element->buffer->name + "'",
-                 std::string("elements are of int32, uint32, int64 or uint64") +
-                     (is_sum ? ", or of float32 or float64" : "; floats have T.atomic_add alone")};
+    const bool takes_floats = has_atomic(intrinsic, DataType::float_(32));
+    return Fault{
+        "there is no " + name + " of " + type.str() + ", the type of '" + element->buffer->name + "'",
+        std::string("elements are of int32, uint32, int64 or uint64") +
+            (takes_floats ? ", or of float32 or float64" : "; floats have T.atomic_add and T.atomic_exchange alone")};
   }
   const DataType value = call.args[1].sort() == Sort::kExpr ? call.args[1].get()->dtype : DataType::void_();
   if (value != type || call.dtype != type) {
@@ -50,14 +51,42 @@ std::optional<Fault> fault_of(const Call& call) {
 }  // namespace
 
 bool is_atomic(Intrinsic intrinsic) {
-  return intrinsic == Intrinsic::k_atomic_add || intrinsic == Intrinsic::k_atomic_min ||
-         intrinsic == Intrinsic::k_atomic_max;
+  switch (intrinsic) {
+    case Intrinsic::k_atomic_add:
+    case Intrinsic::k_atomic_min:
+    case Intrinsic::k_atomic_max:
+    case Intrinsic::k_atomic_and:
+    case Intrinsic::k_atomic_or:
+    case Intrinsic::k_atomic_xor:
+    case Intrinsic::k_atomic_exchange:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool has_atomic(Intrinsic intrinsic, DataType type) {
   if (!type.is_scalar() || (type.bits != 32 && type.bits != 64)) return false;
   const bool is_ieee = type.is_float() && type.code == TypeCode::kFloat;
-  return type.is_int() || type.is_uint() || (is_ieee && intrinsic == Intrinsic::k_atomic_add);
+  const bool takes_floats = intrinsic == Intrinsic::k_atomic_add || intrinsic == Intrinsic::k_atomic_exchange;
+  return type.is_int() || type.is_uint() || (is_ieee && takes_floats);
+}
+
+/// The atomic operation of a reduction step, up to the sign of what is subtracted; kUnknown if there is none.
+static Intrinsic atomic_of(const ReductionStep& step) {
+  if (step.is_sum() || step.is_difference()) return Intrinsic::k_atomic_add;
+  if (step.is_min()) return Intrinsic::k_atomic_min;
+  if (step.is_max()) return Intrinsic::k_atomic_max;
+  switch (step.bitwise()) {
+    case Intrinsic::k_bitwise_and:
+      return Intrinsic::k_atomic_and;
+    case Intrinsic::k_bitwise_or:
+      return Intrinsic::k_atomic_or;
+    case Intrinsic::k_bitwise_xor:
+      return Intrinsic::k_atomic_xor;
+    default:
+      return Intrinsic::kUnknown;
+  }
 }
 
 std::optional<AtomicOperation> AtomicOperation::of(const Expr& e) {
@@ -70,12 +99,10 @@ std::optional<AtomicOperation> AtomicOperation::of(const Expr& e) {
 std::optional<AtomicOperation> AtomicOperation::of(const BufferStore& store) {
   auto step = ReductionStep::of(store);
   if (!step) return {};
-  const bool adds = step->is_sum() || step->is_difference();
-  if (!adds && !step->is_min() && !step->is_max()) return {};
-  const Intrinsic intrinsic = adds             ? Intrinsic::k_atomic_add
-                              : step->is_min() ? Intrinsic::k_atomic_min
-                                               : Intrinsic::k_atomic_max;
-  if (!has_atomic(intrinsic, store.buffer->dtype) || store.value.dtype().is_vector()) return {};
+  const Intrinsic intrinsic = atomic_of(*step);
+  if (intrinsic == Intrinsic::kUnknown || !has_atomic(intrinsic, store.buffer->dtype) ||
+      store.value.dtype().is_vector())
+    return {};
   // Subtracting x is adding -x, for floats and for integers that wrap.
   const DataType type = step->operand().dtype();
   Expr value = step->operand();

@@ -38,6 +38,8 @@ class ReductionStep {
   bool is_difference() const { return kind_ == Kind::kSub; }
   bool is_min() const { return kind_ == Kind::kMin; }
   bool is_max() const { return kind_ == Kind::kMax; }
+  /// The bitwise operation of the step; kUnknown if it is another one.
+  Intrinsic bitwise() const { return kind_ == Kind::kCall ? bits_ : Intrinsic::kUnknown; }
   /// Whether reordering steps does not change the result, not even by rounding: integers wrap, and min and max select
   /// one of their operands.
   bool is_exact() const;

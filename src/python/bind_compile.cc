@@ -4,6 +4,7 @@
 
 #include "analysis/allocation_locations.h"
 #include "analysis/skipped_init.h"
+#include "codegen/c_writer/c_writer.h"
 #include "codegen/codegen.h"
 #include "codegen/export.h"
 #include "codegen/interpreted.h"
@@ -190,6 +191,8 @@ void bind_object_code(nb::module_& m) {
       },
       "lowered"_a, nb::sig("def kernel_sizes(lowered: Module) -> list[dict[str, Any]]"),
       "What a block of each kernel has: threads, bytes of shared memory (None: symbolic sizes decide), and barriers.");
+  m.def("kernel_symbol", &codegen::kernel_symbol, "name"_a,
+        "The name that a kernel of a lowered module has in the text for a device.");
 }
 
 void bind_sparse_lowering(nb::module_& m) {

@@ -1,4 +1,4 @@
-"""Atomic operations: T.atomic_add, _min and _max in the interpreter, on CPUs, in OpenCL and CUDA, judged by NumPy."""
+"""Atomic operations: T.atomic_add and its like in the interpreter, on CPUs, in OpenCL and CUDA, judged by NumPy."""
 
 from __future__ import annotations
 
@@ -17,8 +17,15 @@ from tilewright import _core
 from tilewright.script import from_source
 
 INTEGERS = ["int32", "uint32", "int64", "uint64"]
-KINDS = [(op, dtype) for op in ("add", "min", "max") for dtype in INTEGERS] + [("add", "float32"), ("add", "float64")]
-APPLY: dict[str, Any] = {"add": np.add, "min": np.minimum, "max": np.maximum}
+APPLY: dict[str, Any] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+KINDS = [(op, dtype) for op in APPLY for dtype in INTEGERS] + [("add", "float32"), ("add", "float64")]
 N, BINS = 1000, 13
 
 
@@ -97,6 +104,76 @@ def test_drivers_without_atomics_of_64_bits_refuse_the_text_and_say_why(op, dtyp
     text = tw.compile(scattered(op, dtype, "threads"), target="opencl").inspect("opencl")
     extension = f"cl_khr_int64_{'base' if op == 'add' else 'extended'}_atomics"
     assert (f"#ifndef {extension}\n#error" in text) == dtype.endswith("64")
+
+
+EXCHANGED = [*INTEGERS, "float32", "float64"]
+IN_SHARED_MEMORY = """for bx in T.thread_binding(1, "blockIdx.x"):
+        S = T.alloc_buffer((1,), "TYPE", scope="shared")
+        for tx in T.thread_binding(64, "threadIdx.x"):
+            if tx == 0:
+                S[0] = H[0]
+        for tx in T.thread_binding(64, "threadIdx.x"):
+            B[tx] = T.atomic_exchange(S[0], V[tx])
+        for tx in T.thread_binding(64, "threadIdx.x"):
+            if tx == 0:
+                H[0] = S[0]"""
+
+
+def exchanges(dtype: str, loop: str) -> Any:
+    """Every iteration leaves its value in H[0], and takes the one that was there; "shared" does so in shared memory."""
+    body = f"for i in {loop}:\n        B[i] = T.atomic_exchange(H[0], V[i])"
+    if loop == "shared":
+        body = IN_SHARED_MEMORY.replace("TYPE", dtype)
+    return from_source(f"""
+@T.prim_func
+def main(V: T.Buffer((64,), "{dtype}"), B: T.Buffer((64,), "{dtype}"), H: T.Buffer((1,), "{dtype}")):
+    {body}
+""")
+
+
+BLOCKS = 'T.thread_binding(64, "blockIdx.x")'
+EXCHANGES = [("T.parallel(64)", "llvm"), ("range(64)", "llvm"), (BLOCKS, "opencl"), ("shared", "opencl")]
+
+
+@pytest.mark.parametrize(("loop", "target"), EXCHANGES)
+@pytest.mark.parametrize("dtype", EXCHANGED)
+def test_each_value_that_is_exchanged_is_taken_once(dtype: str, loop: str, target: str) -> None:
+    """The element holds one value at a time: no value is lost, and none is taken twice."""
+    values = np.arange(1, 65).astype(dtype)
+    if dtype.endswith("64"):
+        values = values * values.dtype.type(2**40)
+    module = _core.as_module(exchanges(dtype, loop))
+    runs: list[Any] = [tw.compile(module, target=target, schedule="as written")]
+    runs += [lambda *a, m=m: _core.interpret(m, "main", *a) for _, m in _core.lower_stages(module, target)]
+    for run in runs:
+        taken, left = np.zeros(64, dtype), np.zeros(1, dtype)
+        run(values, taken, left)
+        np.testing.assert_array_equal(np.sort([*taken, *left]), [0, *values])
+        if loop == "range(64)":
+            np.testing.assert_array_equal(taken, [0, *values[:-1]])
+
+
+@pytest.mark.parametrize("loop", ["shared", BLOCKS])
+@pytest.mark.parametrize("dtype", EXCHANGED)
+def test_the_compiler_of_cuda_exchanges(dtype: str, loop: str) -> None:
+    assert "atomicExch(" in compiled(exchanges(dtype, loop)).inspect("cuda")
+
+
+def test_exchanges_have_an_order() -> None:
+    """The last one decides, so no schedule may run them in another order."""
+    sch = tw.Schedule(
+        from_source("""
+@T.prim_func
+def main(V: T.Buffer((64,), "int32"), H: T.Buffer((1,), "int32")):
+    for p in range(64):
+        with T.block("last"):
+            vp = T.axis.spatial(64, p)
+            T.atomic_exchange(T.address_of(H[0]), V[vp])
+""")
+    )
+    with pytest.raises(tw.ScheduleError) as error:
+        sch.parallel(sch.get_loops("last")[0])
+    assert error.value.code.startswith("parallel/")
 
 
 def compaction(loop: str) -> Any:
@@ -406,6 +483,8 @@ REFUSED = {
     "T.atomic_add(1, 1)": ("verify/atomic", "not an element"),
     "T.atomic_add(T.address_of(G[0]), 1)": ("verify/atomic", "float16"),
     "T.atomic_min(T.address_of(F[0]), 1.0)": ("verify/atomic", "float32"),
+    "T.atomic_or(T.address_of(F[0]), T.float32(1))": ("verify/atomic", "float32"),
+    "T.atomic_exchange(T.address_of(G[0]), T.float16(1))": ("verify/atomic", "float16"),
     "T.atomic_add(T.address_of(H[0]), F[0])": ("verify/atomic", "takes a value of that type, not float32"),
     "T.atomic_add(T.address_of(H[T.Ramp(0, 1, 4)]), 1)": ("verify/atomic", "more than one element"),
     "H[1] = T.atomic_add(T.address_of(H[0]), 1) + 1": ("verify/atomic-value", "part of an expression"),

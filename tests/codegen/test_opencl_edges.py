@@ -242,7 +242,11 @@ def {name}(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
         b = np.zeros(4, "int32")
         kernels[name](a, b)
         np.testing.assert_array_equal(b, a + number)
-    assert all(kernel.report["kernels"] for kernel in tw.compile(module, target="cuda").values())
+    assert all(
+        use["kernel"] in kernel.inspect("opencl") for kernel in kernels.values() for use in kernel.report["kernels"]
+    )
+    for kernel in tw.compile(module, target="cuda").values():
+        assert kernel.report["kernels"] and all(use["occupancy"] for use in kernel.report["kernels"])
 
 
 def test_results_between_one_another_are_all_kept():

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
+from tilewright.kernel.device_code import find_disassembler
 
 from .conftest import ROOT
 
@@ -28,7 +29,7 @@ def python(*arguments: object, cwd: Path) -> str:
 
 def test_every_lesson_is_tested() -> None:
     numbers = [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))]
-    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14", "15", "16"]
+    assert numbers == [f"{number:02}" for number in range(1, 18)]
 
 
 @pytest.mark.parametrize(("lesson", "peer"), [("01_matmul.py", "NumPy"), ("04_softmax.py", "NumPy")])
@@ -222,3 +223,15 @@ def test_lesson_16_attends_over_a_mask(examples: Path, tmp_path: Path) -> None:
     lines = python(examples / "16_attention_over_a_mask.py", tmp_path, cwd=tmp_path).splitlines()
     assert lines[-2] == f"{reaches(512)} scores instead of 262144, the same result"
     assert lines[-1].startswith("validated: ") and "indices_data[100]" in lines[-1]
+
+
+def test_lesson_17_has_kernels_for_a_gpu(examples: Path, tmp_path: Path) -> None:
+    """It compares with NumPy itself."""
+    lines = python(examples / "17_kernels_for_a_gpu.py", cwd=tmp_path).splitlines()
+    assert lines[-1] == "both kernels agree with NumPy on an OpenCL device"
+    assert sum("sm_80: " in line and "occupancy" in line for line in lines) == 2
+    if find_disassembler() is not None:
+        product, rows = (line for line in lines if line.startswith("  machine code: "))
+        # Each step of the reduction of 4 x 4 results is 16 multiply-adds; shared memory has tiles of 16 steps.
+        assert " 256 multiply-adds" in product and " 0 exchanges" in product
+        assert " 0 exchanges" not in rows and " 0 barriers" not in rows

@@ -11,6 +11,7 @@ import scipy.sparse
 import tilewright as tw
 from fuzz.format_rules import SPMV as spmv
 from tilewright import script
+from tilewright.heuristics import gpu
 from tilewright.sparse import convert_structure, decompose_format, formats
 
 from .test_decompose import spmm
@@ -137,4 +138,26 @@ def test_threads_add_to_copies_of_a_result_without_columns(name: str, cores: int
         y = np.full(M, np.nan)
         kernel.threads = threads
         kernel(x, y, matrix.indptr, matrix.indices, M, N, matrix.nnz, *more)
+        np.testing.assert_array_equal(y, want)
+
+
+@pytest.mark.parametrize("name", ["coo", "hyb with cut rows"])
+@pytest.mark.parametrize("what", ["random", "empty", "dense rows"])
+def test_threads_of_a_device_add_to_elements_in_any_order(name: str, what: str) -> None:
+    """Atomic operations on 32 bits, which every device has; the interpreter finds no race."""
+    rules = SCATTERED[name]
+    program = decompose_format(script.from_source(spmv.script().replace("float64", "float32")), "A", rules)
+    kernel = tw.compile(program.function, "opencl")
+    codes = [note.code for note in kernel.notes]
+    assert "compile/unordered-sums" in codes and "lower/one-thread" not in codes
+    matrix = matrix_of(what)
+    more = arguments(program, rules, matrix)
+    x = np.random.default_rng(0).integers(-4, 5, N).astype("float32")
+    want = matrix @ x
+    x[0] = np.nan
+    schedule = tw.Schedule(program.function)
+    gpu.schedule_for_gpu(schedule, tw.Target("opencl"))
+    for run in (kernel, tw.compile(schedule, "interpreter")):
+        y = np.full(M, np.nan, "float32")
+        run(x, y, matrix.indptr, matrix.indices, M, N, matrix.nnz, *more)
         np.testing.assert_array_equal(y, want)

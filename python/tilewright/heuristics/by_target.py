@@ -26,14 +26,14 @@ class HeuristicSchedules(NamedTuple):
             be faster unscheduled are not included.
         failed: error messages by function name, if a heuristic or an estimate failed. Such a function is unchanged;
             for a device it has a simple schedule.
-        serial: notes on blocks that run in one thread, by function name.
+        remarks: what users should know of a schedule, by function name: codes of notes with messages.
     """
 
     module: ir.Module
     changed: list[str]
     left: list[str]
     failed: Mapping[str, str] = MappingProxyType({})
-    serial: Mapping[str, list[str]] = MappingProxyType({})
+    remarks: Mapping[str, list[tuple[str, str]]] = MappingProxyType({})
 
 
 class _Heuristics(NamedTuple):
@@ -73,7 +73,7 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
     changed: dict[str, tuple[str, ir.PrimFunc]] = {}
     left: list[str] = []
     failed: dict[str, str] = {}
-    serial: dict[str, list[str]] = {}
+    remarks: dict[str, list[tuple[str, str]]] = {}
     for name, function in module.functions.items():
         if not isinstance(function, ir.PrimFunc):
             continue
@@ -95,8 +95,7 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
                 failures.raise_in_tests(error)
                 failed[known_as] = failures.description(error)
             after, seem_slower = _function(found, name), heuristics.seem_slower
-            if "gpu" not in target.keys and target.num_cores > 1:
-                serial[known_as] = cpu.serial_updates(after)
+            remarks[known_as] = _remarks_on(after, target)
             if seem_slower is not None and after.same_as(before):
                 if _loops(function) and not _has_only_argreduces(function):
                     left.append(known_as)
@@ -108,11 +107,19 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
             failures.raise_in_tests(error)
             failed[known_as] = failures.description(error)
     if not changed:
-        return HeuristicSchedules(module, [], left, failed, serial)
+        return HeuristicSchedules(module, [], left, failed, remarks)
     functions = {**dict(module.functions), **{name: after for name, (_, after) in changed.items()}}
     return HeuristicSchedules(
-        ir.Module(functions, module.attrs), [known_as for known_as, _ in changed.values()], left, failed, serial
+        ir.Module(functions, module.attrs), [known_as for known_as, _ in changed.values()], left, failed, remarks
     )
+
+
+def _remarks_on(function: ir.PrimFunc, target: _core.Target) -> list[tuple[str, str]]:
+    if "gpu" in target.keys:
+        return [("compile/unordered-sums", message) for message in gpu.unordered_sums(function)]
+    if target.num_cores > 1:
+        return [("compile/one-thread", message) for message in cpu.serial_updates(function)]
+    return []
 
 
 def schedule_function(schedule: Schedule, target: _core.Target) -> Schedule:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from tilewright import _core
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.kernel.memory_plan import memory_text
+from tilewright.kernel.occupancy import occupancy
 
 #: views of :meth:`Kernel.inspect`
 View = Literal["tir", "llvm", "asm", "opencl", "cuda", "ptx", "sass", "memory", "schedule"]
@@ -80,14 +81,30 @@ def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: An
 
     ``report["kernels"]`` has an entry for each ``kernel``. For OpenCL, it has ``threads`` and ``shared_bytes`` per
     block, and ``barriers``, from the lowered program. For CUDA, it has for each ``arch`` the compiler's ``registers``
-    per thread; ``spill_stores``, ``spill_loads`` and ``stack`` in bytes per thread; and static ``shared_bytes`` per
-    block.
+    per thread; ``spill_stores``, ``spill_loads`` and ``stack`` in bytes per thread; ``shared_bytes`` per block;
+    and ``occupancy``, the fraction of a multiprocessor's warps that blocks of the kernel can fill, or None for an
+    unknown architecture.
     """
     if target.kind == "opencl":
-        report["kernels"] = [{**sizes, "kernel": f"tw_{sizes['kernel']}"} for sizes in _core.kernel_sizes(lowered)]
+        report["kernels"] = [
+            {**sizes, "kernel": _core.kernel_symbol(sizes["kernel"])} for sizes in _core.kernel_sizes(lowered)
+        ]
     if target.kind == "cuda":
-        report["kernels"] = code.kernels
+        report["kernels"] = _uses_of_kernels(code, lowered)
         report["notes"] += _notes_of_kernels(code, module)
+
+
+def _uses_of_kernels(code: Any, lowered: Any) -> list[dict[str, Any]]:
+    """Return the resources that kernels use according to the compiler, with all shared memory and the occupancy."""
+    planned = {_core.kernel_symbol(sizes["kernel"]): sizes for sizes in _core.kernel_sizes(lowered)}
+    uses = []
+    for use in code.kernels:
+        sizes = planned[use["kernel"]]
+        # The compiler does not report shared memory that a launch allocates.
+        use = {**use, "shared_bytes": max(use["shared_bytes"], sizes["shared_bytes"])}
+        use["occupancy"] = occupancy(use["arch"], sizes["threads"], use["registers"], use["shared_bytes"])
+        uses.append(use)
+    return uses
 
 
 def text_of_kernels(code: Any, target: str, name: str, what: str, lowered: Any) -> str:

@@ -48,6 +48,7 @@ class Note(NamedTuple):
             positions), ``"lower/one-thread"`` (one thread of a device runs a loop), ``"codegen/scalar-call"`` (a
             function that is called for single elements), ``"compile/no-rule"`` (an unscheduled function that no
             heuristic schedules), ``"compile/one-thread"`` (sums that heuristics leave to one thread),
+            ``"compile/unordered-sums"`` (sums of floats that threads of a device add in any order),
             ``"compile/heuristic-failed"`` (a function that runs unscheduled since its heuristic schedule failed),
             ``"compile/no-record"`` (a function without a record in the given database).
         function: name of the function.
@@ -93,15 +94,17 @@ def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:
 
 
 def note_heuristics(
-    kernels: Iterable[Kernel], failed: Mapping[str, str], serial: Mapping[str, Iterable[str]] = MappingProxyType({})
+    kernels: Iterable[Kernel],
+    failed: Mapping[str, str],
+    remarks: Mapping[str, Iterable[tuple[str, str]]] = MappingProxyType({}),
 ) -> None:
-    """Add notes to the reports of kernels: functions that run unscheduled since a heuristic failed, and blocks that run
-    in one thread.
+    """Add notes to the reports of kernels: functions that run unscheduled since a heuristic failed, and remarks on
+    heuristic schedules.
 
     Args:
         kernels: kernels of one module.
         failed: errors of heuristics, by the names of kernels.
-        serial: notes on blocks that run in one thread, by the names of kernels.
+        remarks: codes of notes and messages, by the names of kernels.
     """
     for kernel in kernels:
         if not kernel.report:
@@ -109,8 +112,8 @@ def note_heuristics(
         if kernel.name in failed:
             message = _failed_heuristic(failed[kernel.name])
             kernel.report["notes"].append(_core.make_note("compile/heuristic-failed", kernel.name, message))
-        for message in serial.get(kernel.name, ()):
-            kernel.report["notes"].append(_core.make_note("compile/one-thread", kernel.name, message))
+        for code, message in remarks.get(kernel.name, ()):
+            kernel.report["notes"].append(_core.make_note(code, kernel.name, message))
 
 
 def warn_of_failed_heuristic(name: str, failed: str) -> None:

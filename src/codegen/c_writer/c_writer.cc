@@ -430,7 +430,11 @@ class KernelWriter {
       }
       case Intrinsic::k_atomic_add:
       case Intrinsic::k_atomic_min:
-      case Intrinsic::k_atomic_max: {
+      case Intrinsic::k_atomic_max:
+      case Intrinsic::k_atomic_and:
+      case Intrinsic::k_atomic_or:
+      case Intrinsic::k_atomic_xor:
+      case Intrinsic::k_atomic_exchange: {
         auto step = AtomicOperation::of(call);
         if (!step) return unsupported();
         const std::string function = functions_.atomic(intrinsic, t, scope(step->buffer->data));

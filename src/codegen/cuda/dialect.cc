@@ -131,15 +131,39 @@ class Cuda final : public Dialect {
     return fmt::format("__shfl{}_sync({})", way, fmt::join(arguments, ", "));
   }
 
+  static const char* atomic_name(Intrinsic intrinsic) {
+    switch (intrinsic) {
+      case Intrinsic::k_atomic_add:
+        return "Add";
+      case Intrinsic::k_atomic_min:
+        return "Min";
+      case Intrinsic::k_atomic_max:
+        return "Max";
+      case Intrinsic::k_atomic_and:
+        return "And";
+      case Intrinsic::k_atomic_or:
+        return "Or";
+      case Intrinsic::k_atomic_xor:
+        return "Xor";
+      default:
+        return "Exch";
+    }
+  }
+
   AtomicFunction atomic_function(Intrinsic intrinsic, DataType type, const std::string&) const override {
-    const bool adds = intrinsic == Intrinsic::k_atomic_add;
-    if (type.is_float() && !adds) return {};
-    // Sums of 64 bits are of unsigned numbers alone, which wrap to the same bits.
-    const bool is_unsigned = type.is_uint() || (adds && type.bits == 64);
+    const bool compares = intrinsic == Intrinsic::k_atomic_min || intrinsic == Intrinsic::k_atomic_max;
+    const char* step = atomic_name(intrinsic);
+    if (type.is_float() && type.bits == 64 && intrinsic == Intrinsic::k_atomic_exchange) {
+      return {
+          "  return __longlong_as_double((long long)atomicExch((unsigned long long*)to, (unsigned long "
+          "long)__double_as_longlong(value)));\n",
+          ""};
+    }
+    // But for minima and maxima, numbers of 64 bits are unsigned alone, whose results have the same bits.
+    const bool is_unsigned = type.is_uint() || (!compares && type.bits == 64);
     const std::string taken =
         type.is_float() ? this->type(type)
                         : fmt::format("{}{}", is_unsigned ? "unsigned " : "", type.bits == 64 ? "long long" : "int");
-    const char* step = adds ? "Add" : intrinsic == Intrinsic::k_atomic_min ? "Min" : "Max";
     return {fmt::format("  return ({0})atomic{1}(({2}*)to, ({2})value);\n", this->type(type), step, taken), ""};
   }
 

@@ -143,6 +143,10 @@ llvm::Value* FunctionEmitter::emit_intrinsic(const Call& call, Intrinsic intrins
     case Intrinsic::k_atomic_add:
     case Intrinsic::k_atomic_min:
     case Intrinsic::k_atomic_max:
+    case Intrinsic::k_atomic_and:
+    case Intrinsic::k_atomic_or:
+    case Intrinsic::k_atomic_xor:
+    case Intrinsic::k_atomic_exchange:
       return emit_atomic(call);
     case Intrinsic::k_prefetch:
       emit_prefetch(call);
@@ -441,9 +445,22 @@ llvm::Value* FunctionEmitter::emit_atomic(const Call& call) {
   using Op = llvm::AtomicRMWInst;
   const DataType type = call.dtype;
   auto operation = [&]() -> Op::BinOp {
-    if (step->intrinsic == Intrinsic::k_atomic_add) return type.is_float() ? Op::FAdd : Op::Add;
-    if (step->intrinsic == Intrinsic::k_atomic_min) return type.is_uint() ? Op::UMin : Op::Min;
-    return type.is_uint() ? Op::UMax : Op::Max;
+    switch (step->intrinsic) {
+      case Intrinsic::k_atomic_add:
+        return type.is_float() ? Op::FAdd : Op::Add;
+      case Intrinsic::k_atomic_min:
+        return type.is_uint() ? Op::UMin : Op::Min;
+      case Intrinsic::k_atomic_max:
+        return type.is_uint() ? Op::UMax : Op::Max;
+      case Intrinsic::k_atomic_and:
+        return Op::And;
+      case Intrinsic::k_atomic_or:
+        return Op::Or;
+      case Intrinsic::k_atomic_xor:
+        return Op::Xor;
+      default:
+        return Op::Xchg;
+    }
   };
   Value* value = emit(step->value);
   // Steps order nothing else: those who wait for a parallel loop see what is behind it.

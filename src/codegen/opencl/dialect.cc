@@ -98,22 +98,45 @@ class OpenCl final : public Dialect {
            "  return held[0];\n";
   }
 
+  static const char* atomic_name(Intrinsic intrinsic) {
+    switch (intrinsic) {
+      case Intrinsic::k_atomic_add:
+        return "add";
+      case Intrinsic::k_atomic_min:
+        return "min";
+      case Intrinsic::k_atomic_max:
+        return "max";
+      case Intrinsic::k_atomic_and:
+        return "and";
+      case Intrinsic::k_atomic_or:
+        return "or";
+      case Intrinsic::k_atomic_xor:
+        return "xor";
+      default:
+        return "xchg";
+    }
+  }
+
   /// OpenCL C 1.2 has atomics of 32-bit integers. Those of 64 bits are extensions, and floats are compared and
   /// exchanged as integers.
   AtomicFunction atomic_function(Intrinsic intrinsic, DataType type, const std::string& space) const override {
-    const bool adds = intrinsic == Intrinsic::k_atomic_add, is_wide = type.bits == 64;
+    const bool adds = intrinsic == Intrinsic::k_atomic_add, exchanges = intrinsic == Intrinsic::k_atomic_exchange;
+    const bool is_wide = type.bits == 64;
     const char* prefix = is_wide ? "atom" : "atomic";
+    const std::string bits = this->type(DataType::uint(type.bits));
     AtomicFunction function;
     if (is_wide) {
-      const std::string extension = fmt::format("cl_khr_int64_{}_atomics", adds ? "base" : "extended");
+      const std::string extension = fmt::format("cl_khr_int64_{}_atomics", adds || exchanges ? "base" : "extended");
       function.front = fmt::format(
           "#ifndef {0}\n#error \"this device has no atomics of 64 bits ({0}): use elements "
           "of 32 bits\"\n#endif\n#pragma OPENCL EXTENSION {0} : enable\n",
           extension);
     }
     if (!type.is_float()) {
-      const char* step = adds ? "add" : intrinsic == Intrinsic::k_atomic_min ? "min" : "max";
-      function.body = fmt::format("  return {}_{}(to, value);\n", prefix, step);
+      function.body = fmt::format("  return {}_{}(to, value);\n", prefix, atomic_name(intrinsic));
+    } else if (exchanges) {
+      function.body = fmt::format("  return as_{0}({1}_xchg((volatile {2}{3}*)to, as_{3}(value)));\n", this->type(type),
+                                  prefix, space, bits);
     } else if (adds) {
       // Adding 0 to the bits loads them.
       function.body = fmt::format(
@@ -124,7 +147,7 @@ class OpenCl final : public Dialect {
           "    now = {2}_cmpxchg(bits, before, as_{1}(as_{3}(before) + value));\n"
           "  }} while (now != before);\n"
           "  return as_{3}(now);\n",
-          space, this->type(DataType::uint(type.bits)), prefix, this->type(type));
+          space, bits, prefix, this->type(type));
     }
     return function;
   }

@@ -12,8 +12,8 @@
 //
 // Needs      blocks
 // Ensures    no block has the annotation. A store in such a block to memory that it does not allocate is a sum, a
-//            difference, a minimum or a maximum of its element and a value, of a type that has atomic operations;
-//            others are refused, and so is an init, which is no update
+//            difference, a minimum, a maximum or a bitwise operation of its element and a value, of a type that has
+//            atomic operations; others are refused, and so is an init, which is no update
 // Placement  before lower_thread_reductions: threads that meet in an element update it one by one
 #include <vector>
 
@@ -99,8 +99,9 @@ class Atomics {
     refuse(store,
            "block '" + block.name_hint + "' is annotated as atomic, and this store to '" + store->buffer->name +
                "' is not an atomic update of its element",
-           "an update is C[i] = C[i] + x, C[i] - x, T.min(C[i], x) or T.max(C[i], x) of elements of int32, uint32, "
-           "int64 or uint64; elements of float32 and float64 are added to or subtracted from alone");
+           "an update is C[i] = C[i] + x, C[i] - x, T.min(C[i], x), T.max(C[i], x), C[i] & x, C[i] | x or C[i] ^ x of "
+           "elements of int32, uint32, int64 or uint64; elements of float32 and float64 are added to or subtracted "
+           "from alone");
   }
 
   bool is_called_;

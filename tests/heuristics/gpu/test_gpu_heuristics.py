@@ -278,11 +278,11 @@ def test_softmax_reads_its_input_twice():
 
 def test_limits_are_those_of_the_target_and_of_the_device(monkeypatch):
     monkeypatch.setattr(limits._core, "opencl_limits", lambda: None)
-    assert limits_of(tw.Target("opencl -max_threads_per_block=64 -max_shared_memory_per_block=1024")) == (64, 1024)
-    assert limits_of(tw.Target("opencl")) == (TARGET.max_threads_per_block, TARGET.max_shared_memory_per_block)
+    assert limits_of(tw.Target("opencl -max_threads_per_block=64 -max_shared_memory_per_block=1024")) == (64, 1024, 32)
+    assert limits_of(tw.Target("opencl")) == (TARGET.max_threads_per_block, TARGET.max_shared_memory_per_block, 32)
     monkeypatch.setattr(limits._core, "opencl_limits", lambda: (128, 2048))
-    assert limits_of(tw.Target("opencl")) == (128, 2048)
-    assert limits_of(tw.Target("opencl -max_threads_per_block=64")) == (64, 2048)
+    assert limits_of(tw.Target("opencl")) == (128, 2048, 32)
+    assert limits_of(tw.Target("opencl -max_threads_per_block=64")) == (64, 2048, 32)
     assert limits_of(tw.Target("nvidia/nvidia-a100")).threads == 1024
 
 
@@ -356,7 +356,7 @@ def test_the_error_of_the_schedule_is_that_of_a_program_without_one(monkeypatch:
     assert raised.value.code == "bind/P3"
 
 
-@pytest.mark.parametrize("size", ["n // 2", "n * 2", "T.min(n, 20)"])
+@pytest.mark.parametrize("size", ["n // 2", "n * 2", "T.min(n, 20)", "n + 3"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_products_whose_sizes_are_formulas_have_shared_tiles(size: str, axis: int) -> None:
     m, n, k = sizes = [size if each == axis else "24" for each in range(3)]

@@ -142,12 +142,23 @@ def test_a_sum_inside_of_plain_loops_runs_on_a_device():
     assert not kernel.notes
 
 
-def test_elements_that_data_choose_are_written_by_one_thread():
-    a, b = np.arange(256, dtype="int32") // 3 * 7, np.zeros(256, "int32")
-    kernel = tw.compile(scatter, target="opencl")
-    kernel(a, b)
-    np.testing.assert_array_equal(b, np.bincount(a % 256, minlength=256))
-    assert "lower/one-thread" in [note.code for note in kernel.notes]
+@T.prim_func
+def last_writer(A: T.Buffer((256,), "int32"), B: T.Buffer((256,), "int32")):
+    for i in range(256):
+        B[A[i] % 256] = i
+
+
+def test_elements_that_data_choose_are_updated_by_all_threads_and_stored_by_one():
+    """See test_atomic_updates.py. Of several stores to an element, the last one decides."""
+    a = np.arange(256, dtype="int32") // 3 * 7
+    last = np.zeros(256, "int32")
+    last[a % 256] = np.arange(256)
+    for program, expected in ((scatter, np.bincount(a % 256, minlength=256)), (last_writer, last)):
+        b = np.zeros(256, "int32")
+        kernel = tw.compile(program, target="opencl")
+        kernel(a, b)
+        np.testing.assert_array_equal(b, expected)
+        assert ("lower/one-thread" in [note.code for note in kernel.notes]) == (program is last_writer)
 
 
 def test_blocks_change_no_result():

@@ -14,6 +14,7 @@ from functools import partial
 from tilewright import _core
 from tilewright.heuristics.block_info import Sizes, block_info
 from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
+from tilewright.heuristics.gpu.atomic_updates import unordered_sums
 from tilewright.heuristics.gpu.bind_blocks import bind_all_blocks
 from tilewright.heuristics.gpu.fused_rows import fuse_rows
 from tilewright.heuristics.gpu.limits import limits_of
@@ -25,12 +26,13 @@ from tilewright.heuristics.pattern import Match, apply_patterns
 from tilewright.heuristics.sampling import Sampler, try_step
 from tilewright.schedule import BlockRV, Schedule
 
-__all__ = ["schedule_for_gpu", "schedule_simply", "with_blocks"]
+__all__ = ["schedule_for_gpu", "schedule_simply", "unordered_sums", "with_blocks"]
 
 
 def schedule_simply(schedule: Schedule, target: _core.Target) -> None:
-    """Bind each block in place without other changes: one thread for each element if iterations are independent."""
-    bind_all_blocks(schedule, limits_of(target))
+    """Bind each block in place without other changes: one thread for each element if iterations are independent, and
+    one thread for all of them otherwise."""
+    bind_all_blocks(schedule, limits_of(target)._replace(atomic_bits=0))
 
 
 def schedule_for_gpu(schedule: Schedule, target: _core.Target) -> None:

@@ -10,6 +10,7 @@ from tilewright import ir
 from tilewright.heuristics.cpu.ragged_rows import buffers_in
 from tilewright.heuristics.cpu.scattered_rows import columns_of, move_outermost
 from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
+from tilewright.heuristics.gpu.atomic_updates import bind_updates, is_exact
 from tilewright.heuristics.gpu.bind_loops import bind_elements
 from tilewright.heuristics.gpu.limits import Limits
 from tilewright.heuristics.gpu.parameters import BLOCK_THREADS
@@ -23,7 +24,7 @@ def bind_all_blocks(schedule: Schedule, limits: Limits) -> None:
     root = root_of(schedule)
     for block in schedule.get_child_blocks(root) if root is not None else ():
         if not is_bound(schedule, block):
-            bind_block(schedule, block, min(limits.threads, BLOCK_THREADS))
+            bind_block(schedule, block, limits)
 
 
 def is_bound(schedule: Schedule, block: BlockRV) -> bool:
@@ -33,15 +34,20 @@ def is_bound(schedule: Schedule, block: BlockRV) -> bool:
     return any(loop.thread_binding is not None for loop in nodes_of(schedule.get(block), ir.For))
 
 
-def bind_block(schedule: Schedule, block: BlockRV, threads: int) -> None:
-    """Bind as many outer loops of a block as have independent iterations. If several steps add to one row, bind the
-    loop over columns. If there are no such loops, use one thread."""
+def bind_block(schedule: Schedule, block: BlockRV, limits: Limits) -> None:
+    """Bind as many outer loops of a block as have independent iterations. If several steps update one element, use
+    atomic operations, or bind the loop over columns, which keeps the order of sums. If neither is possible, use one
+    thread."""
+    threads = min(limits.threads, BLOCK_THREADS)
     loops = schedule.get_loops(block)
     # The host launches the threads and cannot read data of the device.
     launched = list(itertools.takewhile(lambda loop: not buffers_in(schedule.get(loop).extent), loops))
     for count in range(len(launched), 0, -1):
         if all_or_nothing(schedule, partial(bind_elements, loops=loops[:count], threads=threads)):
             return
+    bind_atomically = partial(bind_updates, schedule, block, launched, threads, limits.atomic_bits)
+    if is_exact(schedule.get(block)) and bind_atomically():
+        return
     if (found := columns_of(schedule, block)) is not None:
         levels, columns = found
         is_known = not buffers_in(schedule.get(columns).extent)
@@ -49,6 +55,8 @@ def bind_block(schedule: Schedule, block: BlockRV, threads: int) -> None:
             schedule, partial(_bind_columns, levels=levels, columns=columns, threads=threads)
         ):
             return
+    if bind_atomically():
+        return
     alone = schedule.add_unit_loop(loops[0] if loops else block)
     schedule.bind(alone, "blockIdx.x")
 

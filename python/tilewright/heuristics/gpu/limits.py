@@ -13,10 +13,13 @@ class Limits(NamedTuple):
     Attributes:
         threads: the maximum number of threads.
         shared_bytes: the maximum size of shared memory in bytes.
+        atomic_bits: the maximum size of elements that every device of the target updates atomically. Atomic operations
+            on 64 bits are extensions of OpenCL.
     """
 
     threads: int
     shared_bytes: int
+    atomic_bits: int
 
 
 def limits_of(target: _core.Target) -> Limits:
@@ -24,4 +27,6 @@ def limits_of(target: _core.Target) -> Limits:
     # 0: the target does not specify the limit.
     threads, shared = target.max_threads_per_block or 1 << 10, target.max_shared_memory_per_block
     device = _core.opencl_limits() if target.kind == "opencl" else None
-    return Limits(threads, shared) if device is None else Limits(min(threads, device[0]), min(shared, device[1]))
+    if device is not None:
+        threads, shared = min(threads, device[0]), min(shared, device[1])
+    return Limits(threads, shared, 32 if target.kind == "opencl" else 64)

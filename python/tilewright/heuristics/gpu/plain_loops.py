@@ -11,6 +11,7 @@ same result.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright import _core, ir
@@ -60,13 +61,15 @@ def _around(statement: Any) -> Any:
 
 
 def _block_of(statement: Any) -> Any:
-    """Make a block inside the outer loops whose variables index every store below them."""
-    loops: list[ir.For] = []
-    body = statement
-    while _is_plain_loop(body, loops) and _identifies(body.loop_var, body.body):
-        loops.append(body)
-        body = body.body
-    axes = [_axis_over(loop) for loop in loops]
+    """Make a block inside the outer loops whose variables index every store below them; or inside all loops of a nest
+    without such loops, whose steps then have an order that only a proof changes."""
+    loops, body = _outer_loops(statement, lambda loop: _identifies(loop.loop_var, loop.body))
+    kind = ir.IterType.DATA_PAR
+    if not loops:
+        nest, inner = _outer_loops(statement, lambda _: True)
+        if not nodes_of(inner, ir.For):
+            loops, body, kind = nest, inner, ir.IterType.OPAQUE
+    axes = [_axis_over(loop, kind) for loop in loops]
     # Primitives split loops that begin at 0.
     values = [loop.loop_var + loop.min for loop in loops]
     inside: Any = _core.substitute(body, {loop.loop_var: axis.var for loop, axis in zip(loops, axes, strict=True)})
@@ -78,9 +81,18 @@ def _block_of(statement: Any) -> Any:
     return new
 
 
-def _axis_over(loop: ir.For) -> ir.IterVar:
+def _outer_loops(statement: Any, is_taken: Callable[[ir.For], bool]) -> tuple[list[ir.For], Any]:
+    """Return the outermost plain loops as far as all of them are taken, and the statement inside of them."""
+    loops: list[ir.For] = []
+    while _is_plain_loop(statement, loops) and is_taken(statement):
+        loops.append(statement)
+        statement = statement.body
+    return loops, statement
+
+
+def _axis_over(loop: ir.For, kind: ir.IterType) -> ir.IterVar:
     variable = ir.Var(f"v{loop.loop_var.name_hint}", loop.loop_var.dtype)
-    return ir.IterVar(ir.Range(loop.min, loop.extent), variable, ir.IterType.DATA_PAR)
+    return ir.IterVar(ir.Range(loop.min, loop.extent), variable, kind)
 
 
 def _is_plain_loop(statement: Any, around: list[ir.For]) -> bool:

@@ -128,5 +128,5 @@ def schedule_results(match: Match) -> bool:
         node = match.schedule.get(producer)
         if is_spatial(node) and not is_elementary(node) and len(match.schedule.get_consumers(producer)) == 1:
             try_step(match.schedule.compute_inline, producer)
-    bind_block(match.schedule, match.info.block, min(limits_of(match.target).threads, BLOCK_THREADS))
+    bind_block(match.schedule, match.info.block, limits_of(match.target))
     return True

@@ -36,6 +36,9 @@ from tilewright.heuristics.pattern import Match
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
+#: the axes of a grid, that of neighboring blocks first
+BLOCK_AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -159,8 +162,13 @@ def _divide(schedule: Schedule, info: BlockInfo, tile: Tile, has_own_init: bool)
     if has_own_init:
         # Before fuse: the bindings of the axes are still affine in the loops.
         schedule.decompose_reduction(info.block, outer[0])
-    block, thread = fuse_all(schedule, blocks), fuse_all(schedule, threads)
-    schedule.bind(block, "blockIdx.x")
+    if all(info.axes[i].is_fixed for i in info.spatial) or len(blocks) > len(BLOCK_AXES):
+        blocks = [fuse_all(schedule, blocks)]
+    # In a fused loop, bindings are quotients by the extents. Little is proved of them if these are formulas, such as
+    # `(n + 2) // 16 + 1`.
+    for loop, axis in zip(reversed(blocks), BLOCK_AXES, strict=False):
+        schedule.bind(loop, axis)
+    thread = fuse_all(schedule, threads)
     schedule.bind(thread, "threadIdx.x")
     schedule.reverse_compute_at(write, thread, preserve_unit_loops=True)
     schedule.set_scope(info.block, 0, "local")
