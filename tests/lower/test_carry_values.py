@@ -255,6 +255,49 @@ def test_what_a_while_loop_may_not_load_is_loaded_within_bounds():
     np.testing.assert_array_equal(run(asks, arrays)[0], own[0])
 
 
+@pytest.mark.parametrize("ahead", [1, 2])
+@pytest.mark.parametrize("kind", ["range", "T.parallel"])
+def test_rows_load_what_precedes_them_only_if_it_is_used(kind, ahead):
+    """Other threads may store the end of the row before, which flat indices take for the element before the first."""
+    program = tw.script.from_source(f"""
+@T.prim_func
+def rows(A: T.Buffer((5, 7), "int32")):
+    for i in {kind}(5):
+        for j in range(7):
+            A[i, j] = T.if_then_else({ahead} <= j, A[i, j - {ahead}], i) + j
+""")
+    after = carried(program)
+    assert f"A_past_{ahead}[0] = 0" in after.script()
+    expected = np.empty((5, 7), "int32")
+    for i, j in np.ndindex(5, 7):
+        expected[i, j] = (expected[i, j - ahead] if ahead <= j else i) + j
+    for each in (after, program):
+        a = np.full((5, 7), 77, "int32")
+        tw.compile(each, "interpreter")(a)
+        np.testing.assert_array_equal(a, expected)
+    np.testing.assert_array_equal(run(program, [np.full((5, 7), 77, "int32")])[0], expected)
+
+
+@pytest.mark.parametrize("kind", ["range", "T.parallel"])
+def test_conditions_on_data_are_not_known_before_the_loop(kind):
+    program = tw.script.from_source(f"""
+@T.prim_func
+def rows(M: T.Buffer((7,), "int32"), A: T.Buffer((5, 7), "int32")):
+    for i in {kind}(5):
+        for j in range(7):
+            A[i, j] = T.if_then_else(M[j] > 0, A[i, j - 1], i) + j
+""")
+    after = carried(program)
+    assert ("past" in after.script()) == (kind == "range")
+    m = np.array([0, 1, 1, 0, 1, 0, 1], "int32")
+    expected = np.empty((5, 7), "int32")
+    for i, j in np.ndindex(5, 7):
+        expected[i, j] = (expected[i, j - 1] if m[j] else i) + j
+    a = np.full((5, 7), 77, "int32")
+    tw.compile(after, "interpreter")(m, a)
+    np.testing.assert_array_equal(a, expected)
+
+
 def test_an_assertion_comes_before_what_it_guards():
     """check_bounds: the element before the first one is not read, not even in front of the loop."""
 

@@ -11,8 +11,9 @@
 // besides the arithmetic. Every store stays, so other loads of the buffer see what they did.
 //
 // The first iterations need the elements that precede the loop: they are loaded before it if the loop runs at all. The
-// first iteration loads them, unless a condition is around all such loads: then the element may be out of bounds. It is
-// loaded only if it is in bounds; the value is only used where the condition holds.
+// first iteration loads them, unless a condition is around all such loads: then the element may be out of bounds, or be
+// stored by another thread. It is loaded only if the condition holds in an iteration that uses it. If the condition
+// reads data, it is loaded if it is in bounds, but not in loops that run concurrently.
 //
 // Needs      vector code, loops unrolled: taps of a small loop are plain then
 // Ensures    the same stores of the same values
@@ -44,10 +45,14 @@ constexpr size_t kMostStores = 32;
 struct Stream {
   Ref<Buffer> buffer;
   Expr index;
-  Expr step;                        ///< elements between the places of two iterations
-  int64_t past = 0;                 ///< iterations that a value is carried over
-  int64_t certain = 0;              ///< iterations that unconditional loads carry a value over
-  std::vector<Ref<Buffer>> values;  ///< values of this iteration, of the one before it, ...
+  Expr step;            ///< elements between the places of two iterations
+  int64_t past = 0;     ///< iterations that a value is carried over
+  int64_t certain = 0;  ///< iterations that unconditional loads carry a value over
+  /// Conditions of the other loads that are known before the loop, with the iterations that these carry a value over.
+  std::vector<std::pair<int64_t, Expr>> guards;
+  bool has_unknown_guards = false;
+  bool carries_certain_only = false;  ///< what other loads use must not be loaded before the loop
+  std::vector<Ref<Buffer>> values;    ///< values of this iteration, of the one before it, ...
 };
 
 Expr first_lane(const Expr& index) { return index.is<Ramp>() ? Expr(index.as<Ramp>()->base) : index; }
@@ -72,16 +77,20 @@ struct KnownMemory {
 /// A loop without loops inside, whose streams are found.
 class Carrier {
  public:
-  Carrier(const Ref<For>& loop, const KnownMemory& memory, arith::Analyzer& analyzer)
-      : loop_(loop), memory_(memory), analyzer_(analyzer) {}
+  /// `is_concurrent`: a loop around runs concurrently.
+  Carrier(const Ref<For>& loop, bool is_concurrent, const KnownMemory& memory, arith::Analyzer& analyzer)
+      : loop_(loop), is_concurrent_(is_concurrent), memory_(memory), analyzer_(analyzer) {}
 
   Stmt run() {
     collect();
     std::erase_if(streams_, [&](const Stream& stream) { return !is_alone(stream); });
     if (streams_.empty()) return loop_;
-    note_loads(loop_->body, false);
+    note_loads(loop_->body, bool_imm(true));
     int64_t count = 0;
-    for (const Stream& stream : streams_) count += stream.past;
+    for (Stream& stream : streams_) {
+      if (stream.carries_certain_only) stream.past = stream.certain;
+      count += stream.past;
+    }
     std::erase_if(streams_, [](const Stream& stream) { return stream.past == 0; });
     return streams_.empty() || count > kMostCarried ? Stmt(loop_) : carried();
   }
@@ -140,7 +149,7 @@ class Carrier {
     const Ramp* lanes = index.as<Ramp>();
     if (lanes && (uses_var(lanes->stride, v) || !is_never_zero(lanes->stride))) return;
     if (!is_never_zero(step)) return;
-    streams_.push_back({store.buffer, index, step, 0, 0, {}});
+    streams_.push_back({.buffer = store.buffer, .index = index, .step = step});
   }
 
   bool is_never_zero(const Expr& e) {
@@ -180,45 +189,58 @@ class Carrier {
 
   // ---- loads
 
-  /// `guarded`: under a condition.
-  void note_loads(const NodeRef& root, bool guarded) {
+  /// `guard`: the condition under which `root` runs; null if it is not known before the loop.
+  void note_loads(const NodeRef& root, const Expr& guard) {
+    auto also = [&](const Expr& condition) {
+      const bool is_known = guard.defined() && effect_of(condition) == Effect::kPure && !uses_any_of(condition, names_);
+      return is_known ? logical_and(guard, condition) : Expr();
+    };
     visit(
         root,
         [&](const Ref<IfThenElse>& branch, Visitor& v) {
           v(branch->condition);
-          note_loads(branch->then_case, true);
-          if (branch->else_case.defined()) note_loads(branch->else_case, true);
+          note_loads(branch->then_case, also(branch->condition));
+          if (branch->else_case.defined()) note_loads(branch->else_case, also(logical_not(branch->condition)));
         },
         [&](const Ref<While>& loop, Visitor& v) {
           v(loop->condition);
-          note_loads(loop->body, true);
+          note_loads(loop->body, {});
         },
         [&](const Ref<AssertStmt>& assertion, Visitor& v) {
           v(assertion->condition);
-          note_loads(assertion->body, true);
+          note_loads(assertion->body, {});
         },
         [&](const Ref<Call>& call, Visitor& v) {
           if (intrinsic_of(*call) != Intrinsic::k_if_then_else) return v.descend(call);
           v(call->args[0]);
-          note_loads(call->args[1], true);
-          note_loads(call->args[2], true);
+          note_loads(call->args[1], also(call->arg(0)));
+          note_loads(call->args[2], also(logical_not(call->arg(0))));
         },
         [&](const Ref<And>& both, Visitor& v) {
           v(both->a);
-          note_loads(both->b, true);
+          note_loads(both->b, also(both->a));
         },
         [&](const Ref<Or>& either, Visitor& v) {
           v(either->a);
-          note_loads(either->b, true);
+          note_loads(either->b, also(logical_not(either->a)));
         },
         [&](const Ref<BufferLoad>& load, Visitor& v) {
           v.descend(load);
           auto found = find(*load);
           if (!found) return;
           auto& [stream, past] = *found;
-          if (guarded && !knows_size(*stream)) return;
+          if (!guard.defined() && (is_concurrent_ || !knows_size(*stream))) {
+            stream->carries_certain_only = true;
+            return;
+          }
           stream->past = std::max(stream->past, past);
-          if (!guarded) stream->certain = std::max(stream->certain, past);
+          if (!guard.defined()) {
+            stream->has_unknown_guards = true;
+          } else if (is_true(guard)) {
+            stream->certain = std::max(stream->certain, past);
+          } else {
+            stream->guards.emplace_back(past, guard);
+          }
         });
   }
 
@@ -309,15 +331,34 @@ class Carrier {
     const Expr index = lanes ? ramp(base, lanes->stride, begin.dtype().lanes) : base;
     Expr condition = analyzer_.simplify(gt(loop_->extent, 0));
     if (past > stream.certain) {
-      const Expr first = cast(DataType::int_(64), base), &size = memory_.sizes.at(stream.buffer->data).first;
-      const Expr last = lanes ? first + cast(DataType::int_(64), lanes->stride) * i64(index.dtype().lanes - 1) : first;
-      for (const Expr& end : {first, last}) {
-        condition = logical_and(condition, logical_and(ge(end, i64(0)), lt(end, size)));
-      }
-      condition = analyzer_.simplify(condition);
+      condition = stream.has_unknown_guards ? is_in_bounds(stream, base, lanes) : is_used(stream, past);
+      condition = analyzer_.simplify(logical_and(gt(loop_->extent, 0), condition));
     }
     Expr value = load(stream.buffer, {index});
+    if (is_const_int(condition, 0)) return zero(value.dtype());
     return is_true(condition) ? value : if_then_else(condition, value, zero(value.dtype()));
+  }
+
+  /// Whether an iteration uses the element that the stream would have stored `past` iterations before the first one.
+  Expr is_used(const Stream& stream, int64_t past) const {
+    Expr used = bool_imm(false);
+    for (const auto& [carried, guard] : stream.guards) {
+      if (carried < past) continue;
+      const Expr runs = gt(loop_->extent, carried - past);
+      used = logical_or(used, logical_and(runs, substitute(guard, {{loop_->loop_var, loop_->min + (carried - past)}})));
+    }
+    return used;
+  }
+
+  Expr is_in_bounds(const Stream& stream, const Expr& base, const Ramp* lanes) const {
+    const Expr first = cast(DataType::int_(64), base), &size = memory_.sizes.at(stream.buffer->data).first;
+    Expr last = first;
+    if (lanes) last = first + cast(DataType::int_(64), lanes->stride) * i64(int64_t{*const_int(lanes->lanes)} - 1);
+    Expr condition = bool_imm(true);
+    for (const Expr& end : {first, last}) {
+      condition = logical_and(condition, logical_and(ge(end, i64(0)), lt(end, size)));
+    }
+    return condition;
   }
 
   Stmt with_registers(const Stmt& body) {
@@ -357,6 +398,7 @@ class Carrier {
   }
 
   const Ref<For>& loop_;
+  const bool is_concurrent_;
   const KnownMemory& memory_;
   arith::Analyzer& analyzer_;
   std::vector<Stream> streams_;
@@ -373,12 +415,19 @@ PassResult carry_values(const Ref<PrimFunc>& func, PassContext& context) {
   const KnownMemory memory(*func, context);
   arith::Analyzer analyzer;
   assume_sizes(*func, analyzer);
+  bool is_concurrent = false;
   Stmt body = rewrite(
       func->body,
       [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
         analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
-        if (has_node<For>(loop->body) || loop->kind != ForKind::kSerial) return r.descend(loop);
-        return Carrier(loop, memory, analyzer).run();
+        if (!has_node<For>(loop->body) && loop->kind == ForKind::kSerial) {
+          return Carrier(loop, is_concurrent, memory, analyzer).run();
+        }
+        const bool around = is_concurrent;
+        is_concurrent |= loop->kind == ForKind::kParallel || loop->kind == ForKind::kThreadBinding;
+        Stmt after = r.descend(loop);
+        is_concurrent = around;
+        return after;
       },
       [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });
   return with_body(func, std::move(body));
