@@ -9,6 +9,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "script/diff_text.h"
 #include "script/interval.h"
 #include "script/printer_names.h"
 #include "script/printer_text.h"

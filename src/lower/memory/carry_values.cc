@@ -49,10 +49,10 @@ struct Stream {
   int64_t past = 0;     ///< iterations that a value is carried over
   int64_t certain = 0;  ///< iterations that unconditional loads carry a value over
   /// Conditions of the other loads that are known before the loop, with the iterations that these carry a value over.
-  std::vector<std::pair<int64_t, Expr>> guards;
+  std::vector<std::pair<int64_t, Expr>> guards = {};
   bool has_unknown_guards = false;
-  bool carries_certain_only = false;  ///< what other loads use must not be loaded before the loop
-  std::vector<Ref<Buffer>> values;    ///< values of this iteration, of the one before it, ...
+  bool carries_certain_only = false;     ///< what other loads use must not be loaded before the loop
+  std::vector<Ref<Buffer>> values = {};  ///< values of this iteration, of the one before it, ...
 };
 
 Expr first_lane(const Expr& index) { return index.is<Ramp>() ? Expr(index.as<Ramp>()->base) : index; }
