@@ -272,9 +272,9 @@ def compare(size: int, seed: int, batch: int | None, address: str, trials: int =
 
     Args:
         size: rows and columns of the matrices.
-        seed: of both searches; those of even seeds are on the cluster first.
+        seed: the seed of both searches; with an even one, that on the cluster comes first.
         batch: candidates that are sampled at a time; None for the default.
-        address: that of the cluster.
+        address: the address of the cluster.
         trials: candidates of a search.
     """
     asked = {"trials": trials, "seed": seed, "batch": batch, "progress": None, "database": "memory"}

@@ -171,8 +171,7 @@ class AccessVerifier {
     const Block* block = innermost_block(access.around);
     if (!block || access.form == Access::Form::kView || access.form == Access::Form::kPointer ||
         (access.form == Access::Form::kAddress && !access.is_atomic) ||
-        (block->iter_vars.empty() && block->reads.empty() && block->writes.empty()) ||
-        is_in_empty_loop(access.around))
+        (block->iter_vars.empty() && block->reads.empty() && block->writes.empty()) || is_in_empty_loop(access.around))
       return;
     for (const Surrounding& s : inside_block(access.around)) {
       const DeclBuffer* decl = s.node.as<DeclBuffer>();

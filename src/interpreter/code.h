@@ -137,8 +137,9 @@ struct Site {
   Ref<Buffer> buffer;
   std::string what;  // name of an axis
   static constexpr int kInit = -1;
-  int operation = 0;       // operation of the reduction step that the access is part of; 0: none, kInit: an init
-  int lanes = kNone;       // the loop over lanes whose body this is part of, with no loop or memory of a block between; else kNone
+  int operation = 0;  // operation of the reduction step that the access is part of; 0: none, kInit: an init
+  int lanes =
+      kNone;  // the loop over lanes whose body this is part of, with no loop or memory of a block between; else kNone
   bool is_atomic = false;  // whether it is part of an atomic operation
 };
 /// An error that the code itself finds.

@@ -1,7 +1,7 @@
 """Occupancy: how many blocks of a kernel a multiprocessor of an NVIDIA GPU holds at the same time.
 
 Source: the tables "Technical specifications per compute capability" of the CUDA C++ programming guide, and the rules of
-allocation in ``cuda_occupancy.h`` of the CUDA toolkit.
+allocation in the occupancy calculator of the CUDA toolkit.
 """
 
 from __future__ import annotations
