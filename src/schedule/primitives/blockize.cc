@@ -25,8 +25,7 @@
 //              before its first step: the inner loops take the steps of the reduction in order, and each once
 //           P5 blocks that are joined, or keep their init, reduce inside only; those that are joined run on the same
 //              conditions outside
-//           P6 iterations of a loop outside that run concurrently stay independent: each step of a reduction that is
-//              spread over threads or lanes is a single update, not a block
+//           P6 no loop outside spreads the reduction over threads or lanes: they combine single updates, not blocks
 #include <algorithm>
 
 #include "analysis/block_access_region.h"
@@ -47,7 +46,6 @@
 #include "schedule/inits.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/blockize.h"
-#include "schedule/relocate.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -576,9 +574,19 @@ Status check_kept_init(const Tree& tree, int block, const Division& division, co
   return Ok{};
 }
 
-Status check_execution(const Plan& plan, const Block& made) {
+/// Checks that no loop around the block that is made spreads its reduction over threads or lanes.
+Status check_spread(const Plan& plan, const Block& made) {
   const Tree& after = Tree::of(plan.root);
-  return recheck_execution(after, after.block(made.id.value), "blockize/P6");
+  const int at = after.block(made.id.value);
+  for (int above : after.loops_above(at)) {
+    const For& loop = after.for_at(above);
+    if (loop.kind == ForKind::kSerial || loop.kind == ForKind::kUnrolled) continue;
+    auto problem = analysis::why_dependent(after, above, analysis::Execution::of(loop), at);
+    if (!problem || problem->conflict != analysis::Conflict::kReduction) continue;
+    return refuse("blockize/P6", problem->obstacle,
+                  "take this step before the loop is made parallel, vectorized or bound to a thread");
+  }
+  return Ok{};
 }
 
 Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_iters, bool inner_init) {
@@ -628,7 +636,7 @@ Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_ite
   TreeEdit edit(tree);
   edit.replace(place.at, make<BlockRealize>({outer.values, division.outer_condition(), outer_block}));
   Plan plan = give_loops(place.func, edit.finish(), {});
-  TW_RETURN_IF_ERROR(check_execution(plan, *outer_block));
+  TW_RETURN_IF_ERROR(check_spread(plan, *outer_block));
   plan.outputs.push_back(Handle::block(place.func, *outer_block));
   return plan;
 }
@@ -712,7 +720,7 @@ Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& nam
   edit.replace(nests[0], make<BlockRealize>({outer.values, condition, made}));
   for (size_t i = 1; i < nests.size(); ++i) edit.remove(nests[i]);
   Plan plan = give_loops(blocks[0].func, edit.finish(), {});
-  TW_RETURN_IF_ERROR(check_execution(plan, *made));
+  TW_RETURN_IF_ERROR(check_spread(plan, *made));
   plan.outputs.push_back(Handle::block(blocks[0].func, *made));
   return plan;
 }
