@@ -110,7 +110,7 @@ INSTRUCTIONS = {
 
 
 def instructions(sass: str) -> str:
-    """Return how many instructions of each kind are in the machine code for the first architecture."""
+    """Count the SASS instructions of each kind in INSTRUCTIONS, in the code for the first architecture."""
     first = sass.split("// sm_")[1]
     found = Counter(re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9]*)", first))
     return ", ".join(f"{found[name]} {kind} ({name})" for name, kind in INSTRUCTIONS.items())

@@ -93,12 +93,12 @@ class Timing:
 
     @property
     def median(self) -> float:
-        """Return the median, seconds per call."""
+        """Return the median time of a call in seconds."""
         return statistics.median(self.seconds)
 
     @property
     def quartiles(self) -> tuple[float, float]:
-        """Return the first and third quartile, seconds per call."""
+        """Return the first and third quartile of the times of a call in seconds."""
         if len(self.seconds) < 2:
             return (self.seconds[0], self.seconds[0])
         low, _, high = statistics.quantiles(self.seconds, n=4, method="inclusive")
@@ -106,12 +106,12 @@ class Timing:
 
     @property
     def gflops(self) -> float:
-        """Return 1e9 floating-point operations per second, at the median."""
+        """Return the GFLOP/s (1e9 floating-point operations per second) of a call that takes the median time."""
         return self.work.flops / self.median / 1e9
 
     @property
     def gbs(self) -> float:
-        """Return 1e9 bytes of compulsory traffic per second, at the median."""
+        """Return the GB/s (1e9 bytes per second) of compulsory memory traffic of a call that takes the median time."""
         return self.work.bytes / self.median / 1e9
 
     @property

@@ -743,7 +743,8 @@ def test_a_copy_at_the_start_of_a_block_does_not_ask_what_the_block_writes():
 
 @pytest.mark.parametrize("kind", ["bind", "vectorize"])
 def test_p6_a_spread_reduction_keeps_single_steps(kind):
-    """In either order: a block below a loop whose threads or lanes combine their parts takes several steps."""
+    """Threads or lanes that share a reduction combine single updates: blockize and the binding are refused together,
+    in either order."""
 
     @T.prim_func
     def largest(A: T.Buffer((2, 4)), B: T.Buffer((4,))):

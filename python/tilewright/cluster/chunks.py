@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from tilewright.cluster.job import Chunk, Job
 
-#: target duration of a chunk: that of a batch of short kernels, which is one task then. Longer chunks would save little
-#: overhead, and other sessions wait for them.
+#: target duration of a chunk in seconds. A whole batch of short kernels fits into one chunk. Longer chunks would hardly
+#: reduce the overhead per task, and would delay other sessions.
 CHUNK_SECONDS = 1.0
 #: weight of the latest candidate in the moving averages
 _SHARE = 0.2
@@ -44,7 +44,7 @@ class ChunkSizes:
 
 
 def unbuilt_batches(waiting: Iterable[Job], chunks: Iterable[Chunk]) -> set[int]:
-    """Return the numbers of the batches of which candidates wait for a build or are being built."""
+    """Return the batches that still have candidates to be built, by number."""
     building = (job for chunk in chunks if chunk.builds for job in chunk.jobs)
     return {job.batch for job in itertools.chain(waiting, building)}
 

@@ -95,7 +95,7 @@ def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: An
 
 
 def _uses_of_kernels(code: Any, lowered: Any) -> list[dict[str, Any]]:
-    """Return the resources that kernels use according to the compiler, with all shared memory and the occupancy."""
+    """Return the compiler's resource report of each kernel, with dynamic shared memory and the occupancy added."""
     planned = {_core.kernel_symbol(sizes["kernel"]): sizes for sizes in _core.kernel_sizes(lowered)}
     uses = []
     for use in code.kernels:

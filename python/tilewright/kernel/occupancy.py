@@ -55,13 +55,13 @@ _MULTIPROCESSORS = {
 
 
 def multiprocessor_of(arch: str) -> Multiprocessor | None:
-    """Return the resources of the multiprocessors of an architecture, as ``"sm_90a"``; None if they are not known."""
+    """Return the resources of a multiprocessor of an architecture such as ``"sm_90a"``; None if it is unknown."""
     found = re.fullmatch(r"sm_(\d+)[a-z]?", arch)
     return _MULTIPROCESSORS.get(int(found[1])) if found else None
 
 
 def blocks_per_multiprocessor(holder: Multiprocessor, threads: int, registers: int, shared_bytes: int) -> int:
-    """Return how many blocks fit on a multiprocessor.
+    """Return the number of blocks that are resident on a multiprocessor at once.
 
     Args:
         holder: the multiprocessor.
@@ -80,7 +80,8 @@ def blocks_per_multiprocessor(holder: Multiprocessor, threads: int, registers: i
 
 
 def occupancy(arch: str, threads: int, registers: int, shared_bytes: int) -> float | None:
-    """Return the fraction of a multiprocessor's warps that blocks of a kernel occupy; None for unknown architectures.
+    """Return the theoretical occupancy: resident warps of a kernel, as a fraction of the warps that a multiprocessor
+    can hold. None for an unknown architecture.
 
     Args:
         arch: the architecture, as ``"sm_80"``.

@@ -83,7 +83,10 @@ def _view(value: Any) -> Any:
 
 
 def _is_apart(view: Any) -> bool:
-    """Return whether no two elements overlap: each stride covers all elements of the dimensions below it."""
+    """Return whether no two elements of the view share a byte.
+
+    Dimensions are visited in the order of their strides. Each stride has to span the elements of all earlier ones.
+    """
     covered = view.itemsize
     for step, extent in sorted((abs(step), extent) for step, extent in zip(view.strides, view.shape, strict=True)):
         if extent > 1:

@@ -634,7 +634,8 @@ def _coordinates(rule: FormatRewriteRule, dimensions: int) -> list[_Coordinate]:
 
 
 def _by_rank(rule: FormatRewriteRule, ranks: Sequence[ir.Var], keys: Sequence[Any]) -> _Coordinate:
-    """Return the row, if keys along dense axes are a rank of it: each rank belongs to one row."""
+    """Return the row coordinate, computed from a rank that keys along dense axes give: a rank identifies a row. Return
+    an empty coordinate if there is no such rank."""
     for rank in ranks:
         formula, used, _ = _formula(rank, keys)
         if formula is not None and all(rule.axes[at].kind == "dense" for at in used):

@@ -459,8 +459,8 @@ def visited_rows(is_ordered: bool) -> Callable[[Any, Any], Any]:
 
 
 def _nonzero(facts: Sequence[Any], row: Any, r: Any, ranks: Any, num_ranks: int) -> RowNonzero:
-    """Return nonzero number `r` of those visited in a row, all of it in int64: the index map must not overflow. Without
-    a table of ranks, the only rank is that number."""
+    """Return visited nonzero number `r` of a row. Its values are int64, so the index map cannot overflow. Without a
+    table of ranks, its only rank is `r`."""
     wide = [_core.cast("int64", each) for each in facts]
     return RowNonzero(wide, lambda number: _core.cast("int64", ranks[number, row] if num_ranks else r))
 

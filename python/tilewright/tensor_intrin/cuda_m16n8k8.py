@@ -139,9 +139,10 @@ _register()
 
 
 def get_m16n8k8_intrin_group(out_dtype: str) -> dict[str, str]:
-    """Return the names of the intrinsics of one product of float16: init, load_a, load_b, compute and store.
+    """Return the names of the tensor intrinsics of a float16 product, by role: init, load_a, load_b, compute, store.
 
-    An ArgumentError names the one that there is none of.
+    Raises:
+        tilewright.ArgumentError: one of them is not registered.
     """
     short = _SHORT.get(out_dtype, out_dtype)
     return all_known(

@@ -269,7 +269,7 @@ def get_mma_intrin_group(
     not_use_mma_store_intrinic: bool = True,
     store_to_smem_dtype: str = "",
 ) -> dict[str, str]:
-    """Return the names of the intrinsics of one product: init, load_a, load_b, compute and store.
+    """Return the names of the tensor intrinsics of an mma product, by role: init, load_a, load_b, compute, store.
 
     Raises:
         tilewright.ArgumentError: one of them is not registered.

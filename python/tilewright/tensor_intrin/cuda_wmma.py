@@ -148,7 +148,7 @@ _register()
 def get_wmma_intrin_group(
     load_scope: str, store_scope: str, in_dtype: str, out_dtype: str, trans_b: bool
 ) -> dict[str, str]:
-    """Return the names of the intrinsics of one product: init, load_a, load_b, compute and store."""
+    """Return the names of the tensor intrinsics of a wmma product, by role: init, load_a, load_b, compute, store."""
     shape = "8x8x32" if in_dtype == "int4" else "16x16x16"
     short_in, short_out = _SHORT[in_dtype], _SHORT[out_dtype]
     trans = "_trans" if trans_b else ""

@@ -108,7 +108,7 @@ def add_named(
 
 
 def all_known(group: dict[str, str]) -> dict[str, str]:
-    """Return the names of the intrinsics of one product; an ArgumentError names one that is not registered."""
+    """Return the group of names unchanged; raise ArgumentError if one of them is not registered."""
     for name in group.values():
         TensorIntrin.get(name)
     return group

@@ -21,7 +21,8 @@ std::vector<ThreadBounds> bounds_of(const Schedules& spaces, const Postprocs& po
 std::optional<Schedule> resampled(const Schedule& schedule, const ThreadBounds& bounds, Random random,
                                   Refusals& refusals);
 
-/// Samples a mutator by its probability. Null: no mutation (probability 1 - mutate_prob, or no mutators).
+/// Returns a random mutator, chosen with its relative probability. Returns null, for no mutation, with probability
+/// 1 - mutate_prob, and if there are no mutators.
 const Mutator* sample_mutator(const Mutators& mutators, double mutate_prob, Random& random);
 
 /// Returns the arguments of a kernel of the program; empty if they need sizes or numbers from the user.

@@ -262,8 +262,8 @@ class Analyzer:
         return ConstIntBound(_end_of(found.min_value), _end_of(found.max_value))
 
     def _without_overflow(self, expr: Any) -> Any:
-        """Return the interval of an expression, with variables whose range was stated to be open unlimited by their
-        type."""
+        """Return the interval of an expression. A variable that was bound to an unbounded range may exceed the range of
+        its type."""
         wide: dict[Any, Any] = {}
         analyzer = native.Analyzer()
         made = _promoted(expr, wide)

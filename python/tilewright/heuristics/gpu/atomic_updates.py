@@ -55,7 +55,7 @@ def _bind(schedule: Schedule, block: BlockRV, loops: Sequence[LoopRV], threads: 
 
 
 def unordered_sums(function: ir.PrimFunc) -> list[str]:
-    """Return notes on the blocks that add floats in the order of execution."""
+    """Return a note for each block whose sums of floats depend on the order in which threads run."""
     return [
         f"block '{block.name_hint}' adds to '{block.writes[0].buffer.name}' by atomic operations, in the order of "
         "execution: the last digits of its sums may differ between calls. Schedule it yourself to get a fixed order"

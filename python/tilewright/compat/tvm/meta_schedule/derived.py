@@ -30,7 +30,7 @@ __all__ = [
 
 
 def default_text(self: Any) -> str:
-    """Return the default text of a component: "meta_schedule.NAME(0xADDRESS)"."""
+    """Return the text that TVM prints for a component: the name of its class and its address."""
     return f"meta_schedule.{type(self).__name__}({hex(id(self))})"
 
 

@@ -39,8 +39,8 @@ def get_mma_intrin_group(
     not_use_mma_store_intrinic: bool = True,
     store_to_smem_dtype: str | None = None,
 ) -> dict[str, str]:
-    """Return the names of the intrinsics of one product of operands of one type: init, load_a, load_b, compute and
-    store."""
+    """Return the names of the tensor intrinsics of a product whose operands have one type, by role: init, load_a,
+    load_b, compute, store."""
     return own.get_mma_intrin_group(
         *(load_scope, store_scope, in_dtype, in_dtype, out_dtype, trans_a, trans_b),
         *(not_use_mma_store_intrinic, store_to_smem_dtype or ""),

@@ -18,7 +18,7 @@ def eval_expr(parser: None, node: ast.expr | ast.Expression, dict_globals: dict[
 
 
 def eval_assign(parser: None, target: ast.expr, source: Any) -> dict[str, Any]:
-    """Return the values that an assignment to a target such as ``a, (b, *c)`` gives the names."""
+    """Assign a value to a target such as ``a, (b, *c)``; return the value of each name in it."""
     if parser is not None:
         raise TypeError("Tilewright takes no parser here yet")
     value = ast.Name("__value__", ast.Load())
