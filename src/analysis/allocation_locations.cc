@@ -206,9 +206,7 @@ class LocationFinder {
   }
 
  private:
-  bool is_shared(const For& loop) const {
-    return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding || &loop == concurrent_;
-  }
+  bool is_shared(const For& loop) const { return runs_on_threads(loop.kind) || &loop == concurrent_; }
 
   /// Whether each instance of the block stores to all elements of its declared write regions of the buffer.
   bool sets_all(int at, const NodeRef& buffer) const {

@@ -21,6 +21,8 @@ namespace tilewright::analysis {
 
 /// The axis that the loop is bound to, if it is.
 std::optional<ThreadAxis> thread_axis(const For& loop);
+/// Whether different threads may execute the iterations of a loop of this kind at the same time.
+inline bool runs_on_threads(ForKind kind) { return kind == ForKind::kParallel || kind == ForKind::kThreadBinding; }
 /// Whether the threads that run the loop share the memory of the buffer.
 bool joins_threads(const For& loop, const Ref<Buffer>& buffer);
 

@@ -1,6 +1,7 @@
 #include "schedule/ownership.h"
 
 #include "analysis/allocation_locations.h"
+#include "analysis/threads.h"
 #include "ir/build.h"
 #include "schedule/primitive.h"
 #include "support/ranges.h"
@@ -8,20 +9,18 @@
 namespace tilewright::schedule {
 namespace {
 
-bool is_shared(const For& loop) { return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding; }
-
 /// Whether buffers may be lost. A parallel loop inside of a serial one runs several times; otherwise nothing depends on
 /// the old contents of its buffers. A loop may also be a copy of an old one. For threads, the scope of a buffer
 /// decides.
 bool may_lose_buffers(const Tree& before, const Tree& after) {
   for (int at : after.concurrent_loops()) {
-    if (!is_shared(after.for_at(at))) continue;
+    if (!analysis::runs_on_threads(after.for_at(at).kind)) continue;
     if (before.loop(after.for_at(at).loop_var) == Tree::kNone) return true;
     if (after.for_at(at).kind != ForKind::kParallel) continue;
     for (int outer = after[at].parent; outer != Tree::kNone; outer = after[outer].parent) {
       if (!after[outer].is_loop) continue;
       const For& loop = after.for_at(outer);
-      if (!is_shared(loop) && !is_const_int(loop.extent, 1)) return true;
+      if (!analysis::runs_on_threads(loop.kind) && !is_const_int(loop.extent, 1)) return true;
     }
   }
   return false;

@@ -208,10 +208,11 @@ std::vector<int> concurrent_loops(const Tree& tree, int at) {
 
 }  // namespace
 
-Status recheck_execution(const Tree& tree, int at, const char* code) {
+Status recheck_execution(const Tree& tree, int at, const char* code, std::optional<analysis::Conflict> only) {
   for (int loop_at : concurrent_loops(tree, at)) {
     const For& loop = tree.for_at(loop_at);
     auto problem = analysis::why_dependent(tree, loop_at, analysis::Execution::of(loop), at);
+    if (only && (!problem || problem->conflict != *only)) continue;
     auto obstacle = problem ? std::optional(problem->obstacle) : analysis::why_not_same_threads(tree, loop_at);
     if (!obstacle) continue;
     Diagnostic d =

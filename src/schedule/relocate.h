@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "analysis/independence.h"
 #include "analysis/scope.h"
 #include "schedule/primitive.h"
 #include "schedule/solve_axes.h"
@@ -62,8 +63,8 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
 bool runs_whole_domain(const Tree& tree, int at);
 /// Checks that the parallel, vectorized and thread-bound loops around the block `at`, and around statements that share
 /// a buffer with it, still have independent iterations. Only buffers of this block are checked, so a step that changes
-/// several blocks calls this for each of them.
-Status recheck_execution(const Tree& tree, int at, const char* code);
+/// several blocks calls this for each of them. `only`: the conflict that the step may cause; others are not checked.
+Status recheck_execution(const Tree& tree, int at, const char* code, std::optional<analysis::Conflict> only = {});
 /// Like recheck_execution(). Also checks that thread-bound loops inside of the moved block have the extents of the
 /// kernel.
 Status recheck_moved(const Tree& tree, int at, const char* code);

@@ -39,8 +39,7 @@ class Atomics {
     Stmt result = rewrite(
         body,
         [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-          const bool is_concurrent = loop->kind == ForKind::kParallel || loop->kind == ForKind::kThreadBinding;
-          if (!is_concurrent) return r.descend(loop);
+          if (!analysis::runs_on_threads(loop->kind)) return r.descend(loop);
           around_.push_back(loop);
           Stmt inner = r.descend(loop);
           around_.pop_back();

@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analysis/threads.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/let_variables.h"
@@ -48,10 +49,8 @@ struct Stream {
   Expr step;            ///< elements between the places of two iterations
   int64_t past = 0;     ///< iterations that a value is carried over
   int64_t certain = 0;  ///< iterations that unconditional loads carry a value over
-  /// Conditions of the other loads that are known before the loop, with the iterations that these carry a value over.
+  /// Iterations that the other loads carry a value over, with their conditions; null: not known before the loop.
   std::vector<std::pair<int64_t, Expr>> guards = {};
-  bool has_unknown_guards = false;
-  bool carries_certain_only = false;     ///< what other loads use must not be loaded before the loop
   std::vector<Ref<Buffer>> values = {};  ///< values of this iteration, of the one before it, ...
 };
 
@@ -88,7 +87,7 @@ class Carrier {
     note_loads(loop_->body, bool_imm(true));
     int64_t count = 0;
     for (Stream& stream : streams_) {
-      if (stream.carries_certain_only) stream.past = stream.certain;
+      if (has_unknown_guards(stream) && (is_concurrent_ || !knows_size(stream))) stream.past = stream.certain;
       count += stream.past;
     }
     std::erase_if(streams_, [](const Stream& stream) { return stream.past == 0; });
@@ -229,19 +228,17 @@ class Carrier {
           auto found = find(*load);
           if (!found) return;
           auto& [stream, past] = *found;
-          if (!guard.defined() && (is_concurrent_ || !knows_size(*stream))) {
-            stream->carries_certain_only = true;
-            return;
-          }
           stream->past = std::max(stream->past, past);
-          if (!guard.defined()) {
-            stream->has_unknown_guards = true;
-          } else if (is_true(guard)) {
+          if (guard.defined() && is_true(guard)) {
             stream->certain = std::max(stream->certain, past);
           } else {
             stream->guards.emplace_back(past, guard);
           }
         });
+  }
+
+  static bool has_unknown_guards(const Stream& stream) {
+    return any_of(stream.guards, [](const auto& use) { return !use.second.defined(); });
   }
 
   bool knows_size(const Stream& stream) const {
@@ -331,7 +328,7 @@ class Carrier {
     const Expr index = lanes ? ramp(base, lanes->stride, begin.dtype().lanes) : base;
     Expr condition = analyzer_.simplify(gt(loop_->extent, 0));
     if (past > stream.certain) {
-      condition = stream.has_unknown_guards ? is_in_bounds(stream, base, lanes) : is_used(stream, past);
+      condition = has_unknown_guards(stream) ? is_in_bounds(stream, base, lanes) : is_used(stream, past);
       condition = analyzer_.simplify(logical_and(gt(loop_->extent, 0), condition));
     }
     Expr value = load(stream.buffer, {index});
@@ -424,7 +421,7 @@ PassResult carry_values(const Ref<PrimFunc>& func, PassContext& context) {
           return Carrier(loop, is_concurrent, memory, analyzer).run();
         }
         const bool around = is_concurrent;
-        is_concurrent |= loop->kind == ForKind::kParallel || loop->kind == ForKind::kThreadBinding;
+        is_concurrent |= analysis::runs_on_threads(loop->kind);
         Stmt after = r.descend(loop);
         is_concurrent = around;
         return after;

@@ -46,6 +46,7 @@
 #include "schedule/inits.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/blockize.h"
+#include "schedule/relocate.h"
 #include "support/ranges.h"
 
 namespace tilewright::schedule {
@@ -577,16 +578,7 @@ Status check_kept_init(const Tree& tree, int block, const Division& division, co
 /// Checks that no loop around the block that is made spreads its reduction over threads or lanes.
 Status check_spread(const Plan& plan, const Block& made) {
   const Tree& after = Tree::of(plan.root);
-  const int at = after.block(made.id.value);
-  for (int above : after.loops_above(at)) {
-    const For& loop = after.for_at(above);
-    if (loop.kind == ForKind::kSerial || loop.kind == ForKind::kUnrolled) continue;
-    auto problem = analysis::why_dependent(after, above, analysis::Execution::of(loop), at);
-    if (!problem || problem->conflict != analysis::Conflict::kReduction) continue;
-    return refuse("blockize/P6", problem->obstacle,
-                  "take this step before the loop is made parallel, vectorized or bound to a thread");
-  }
-  return Ok{};
+  return recheck_execution(after, after.block(made.id.value), "blockize/P6", analysis::Conflict::kReduction);
 }
 
 Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_iters, bool inner_init) {

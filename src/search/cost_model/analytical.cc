@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "analysis/loop_program.h"
+#include "analysis/threads.h"
 #include "search/batch.h"
 #include "search/cost_model/device_cost.h"
 #include "support/ranges.h"
@@ -173,7 +174,7 @@ void StoreModel::choose_block() {
     double times = static_cast<int>(at) == vector_ ? std::ceil(extent(at) / lanes_) : extent(at);
     bool wanted = loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kVectorized;
     bool small = times <= kSmallLoop && copies * times <= kMostCopies;
-    bool parallel = loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding;
+    bool parallel = analysis::runs_on_threads(loop.kind);
     bool taken = !parallel && (small || (wanted && copies * times <= 1024) || copies * times <= asked);
     if (static_cast<int>(at) == vector_ && !taken && !parallel) continue;  // a loop over vectors
     if (!taken) break;
