@@ -26,14 +26,14 @@ class HeuristicSchedules(NamedTuple):
             be faster unscheduled are not included.
         failed: error messages by function name, if a heuristic or an estimate failed. Such a function is unchanged;
             for a device it has a simple schedule.
-        remarks: what users should know of a schedule, by function name: codes of notes with messages.
+        notes: codes and messages of notes on the schedules, by function name.
     """
 
     module: ir.Module
     changed: list[str]
     left: list[str]
     failed: Mapping[str, str] = MappingProxyType({})
-    remarks: Mapping[str, list[tuple[str, str]]] = MappingProxyType({})
+    notes: Mapping[str, list[tuple[str, str]]] = MappingProxyType({})
 
 
 class _Heuristics(NamedTuple):
@@ -73,7 +73,7 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
     changed: dict[str, tuple[str, ir.PrimFunc]] = {}
     left: list[str] = []
     failed: dict[str, str] = {}
-    remarks: dict[str, list[tuple[str, str]]] = {}
+    notes: dict[str, list[tuple[str, str]]] = {}
     for name, function in module.functions.items():
         if not isinstance(function, ir.PrimFunc):
             continue
@@ -95,7 +95,7 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
                 failures.raise_in_tests(error)
                 failed[known_as] = failures.description(error)
             after, seem_slower = _function(found, name), heuristics.seem_slower
-            remarks[known_as] = _remarks_on(after, target)
+            notes[known_as] = _notes_on(after, target)
             if seem_slower is not None and after.same_as(before):
                 if _loops(function) and not _has_only_argreduces(function):
                     left.append(known_as)
@@ -107,14 +107,14 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
             failures.raise_in_tests(error)
             failed[known_as] = failures.description(error)
     if not changed:
-        return HeuristicSchedules(module, [], left, failed, remarks)
+        return HeuristicSchedules(module, [], left, failed, notes)
     functions = {**dict(module.functions), **{name: after for name, (_, after) in changed.items()}}
     return HeuristicSchedules(
-        ir.Module(functions, module.attrs), [known_as for known_as, _ in changed.values()], left, failed, remarks
+        ir.Module(functions, module.attrs), [known_as for known_as, _ in changed.values()], left, failed, notes
     )
 
 
-def _remarks_on(function: ir.PrimFunc, target: _core.Target) -> list[tuple[str, str]]:
+def _notes_on(function: ir.PrimFunc, target: _core.Target) -> list[tuple[str, str]]:
     if "gpu" in target.keys:
         return [("compile/unordered-sums", message) for message in gpu.unordered_sums(function)]
     if target.num_cores > 1:

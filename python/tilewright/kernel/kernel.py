@@ -570,7 +570,7 @@ def _with_heuristics(module: Any, target: Any, checked: bool, written: Any, if_f
         failures.raise_in_tests(error)
         failed |= dict.fromkeys(ruled.changed, failures.description(error))
     _note_what_is_left(kernels, ruled.left)
-    note_heuristics(kernels_of(kernels), failed, ruled.remarks)
+    note_heuristics(kernels_of(kernels), failed, ruled.notes)
     return kernels
 
 

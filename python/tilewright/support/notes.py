@@ -96,15 +96,15 @@ def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:
 def note_heuristics(
     kernels: Iterable[Kernel],
     failed: Mapping[str, str],
-    remarks: Mapping[str, Iterable[tuple[str, str]]] = MappingProxyType({}),
+    notes: Mapping[str, Iterable[tuple[str, str]]] = MappingProxyType({}),
 ) -> None:
-    """Add notes to the reports of kernels: functions that run unscheduled since a heuristic failed, and remarks on
+    """Add notes to the reports of kernels: functions that run unscheduled since a heuristic failed, and those on
     heuristic schedules.
 
     Args:
         kernels: kernels of one module.
         failed: errors of heuristics, by the names of kernels.
-        remarks: codes of notes and messages, by the names of kernels.
+        notes: codes and messages of notes on schedules, by the names of kernels.
     """
     for kernel in kernels:
         if not kernel.report:
@@ -112,7 +112,7 @@ def note_heuristics(
         if kernel.name in failed:
             message = _failed_heuristic(failed[kernel.name])
             kernel.report["notes"].append(_core.make_note("compile/heuristic-failed", kernel.name, message))
-        for code, message in remarks.get(kernel.name, ()):
+        for code, message in notes.get(kernel.name, ()):
             kernel.report["notes"].append(_core.make_note(code, kernel.name, message))
 
 
