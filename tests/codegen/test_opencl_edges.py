@@ -45,6 +45,40 @@ def main({name}: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
     np.testing.assert_array_equal(tw.compile(program, target="opencl")(a), np.minimum(a, 5))
 
 
+def test_barriers_in_a_loop_of_a_block_of_two_threads():
+    """PoCL 3.1 ended the process: it copied such kernels once for each thread."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((17, 37), "int64"), R: T.Buffer((17,), "int64")):
+    A_shared = T.alloc_buffer((17, 37), "int64", scope="shared")
+    for i_0 in T.thread_binding(5, thread="blockIdx.x"):
+        for i_2 in T.thread_binding(2, thread="threadIdx.x"):
+            for k_0 in T.serial(13, annotations={"software_pipeline_order": [1, 0], "software_pipeline_stage": [0, 1]}):
+                for j_0 in range(2):
+                    for j_1 in T.thread_binding(2, thread="threadIdx.x"):
+                        for j_2 in T.vectorized(4):
+                            with T.block("A_shared"):
+                                v0 = T.axis.spatial(17, i_0 * 4 + (j_0 * 8 + j_1 * 4 + j_2) // 3)
+                                v1 = T.axis.spatial(37, k_0 * 3 + (j_0 * 8 + j_1 * 4 + j_2) % 3)
+                                T.where(
+                                    i_0 * 4 + (j_0 * 8 + j_1 * 4 + j_2) // 3 < 17
+                                    and k_0 * 3 + (j_0 * 8 + j_1 * 4 + j_2) % 3 < 37
+                                    and j_0 * 8 + j_1 * 4 + j_2 < 12
+                                )
+                                A_shared[v0, v1] = A[v0, v1]
+                for k_1, i_3 in T.grid(3, 2):
+                    with T.block("R"):
+                        vi = T.axis.spatial(17, i_0 * 4 + i_2 * 2 + i_3)
+                        vk = T.axis.reduce(37, k_0 * 3 + k_1)
+                        T.where(i_0 * 4 + i_2 * 2 + i_3 < 17 and k_0 * 3 + k_1 < 37)
+                        with T.init():
+                            R[vi] = T.int64(0)
+                        R[vi] = R[vi] + A_shared[vi, vk]
+""")
+    a = np.arange(17 * 37).reshape(17, 37)
+    np.testing.assert_array_equal(tw.compile(program, target="opencl", schedule="as written")(a), a.sum(axis=1))
+
+
 def test_a_pointer_to_what_threads_exchange_may_alias():
     program = from_source("""
 @T.prim_func

@@ -246,12 +246,42 @@ def test_two_lengths_that_are_data_may_both_be_negative():
             np.testing.assert_array_equal(found, expected)
 
 
-def test_digits_of_a_length_that_may_be_negative_with_another_one():
-    """Where both are negative, the digits of the one loop begin elsewhere than at 0."""
+@pytest.mark.parametrize("length", [-(2**31), -(2**30) - 1, -1, 0, 5, 100])
+def test_a_negative_length_times_a_number_does_not_overflow(length):
+    """-2**31 and -2**30 - 1 times 2 are 0 and 2**31 - 2 in int32."""
+
+    @T.prim_func
+    def func(N: T.Buffer((1,), "int32"), B: T.Buffer((2, 12), "int32")):
+        for i in range(2):
+            for j in range(T.min(N[0], 12)):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = vi * 100 + vj
+
+    sch = tw.Schedule(func)
+    sch.fuse(*sch.get_loops("B"))
+    expected = np.full((2, 12), -1, "int32")
+    columns = np.arange(12)[: max(length, 0)]
+    expected[:, columns] = np.arange(2)[:, None] * 100 + columns
+    for target in ("interpreter", "native"):
+        found = np.full((2, 12), -1, "int32")
+        tw.compile(sch, target, schedule="as written")(np.array([length], "int32"), found)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_length_that_may_be_negative_and_a_size_that_may_be():
+    """Where both are negative, their product is positive, but neither loop runs."""
     sch = tw.Schedule(tw.script.from_source(TWO_LENGTHS.format(rows="n * n * n")))
-    with pytest.raises(tw.ScheduleError) as raised:
-        sch.fuse(*sch.get_loops("R"))
-    assert raised.value.code == "fuse/P8"
+    sch.fuse(*sch.get_loops("R"))
+    a = np.arange(36, dtype="int32").reshape(4, 9)
+    for target in ("interpreter", "native"):
+        kernel = tw.compile(sch, target, schedule="as written")
+        for steps, n in itertools.product((-3, 0, 1, 8), (-2, -1, 0, 1)):
+            expected, found = np.full(4, 77, "int32"), np.full(4, 77, "int32")
+            if steps > 0 and n > 0:
+                expected[:n] = a[:n, :steps].sum(1) + 5
+            kernel(np.array([steps, 0], "int32"), a, found, n)
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_a_parallel_loop_around_stays_independent():

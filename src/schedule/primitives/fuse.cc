@@ -65,20 +65,27 @@ Status check_early_extents(const std::vector<Place>& loops, arith::Analyzer& ana
   return Ok{};
 }
 
-/// The type of the one loop: the widest, but int64 where the product of what is read may leave a smaller one. What
-/// leaves int64 would never end.
-DataType type_of_product(const std::vector<Place>& loops, arith::Analyzer& analyzer) {
-  DataType widest = loops[0].loop().loop_var.dtype();
-  __int128 most = 1;
-  bool reads_data = false;
+/// Returns an upper bound of the product of the extents; at least 1.
+__int128 max_product(const std::vector<Place>& loops, arith::Analyzer& analyzer) {
+  __int128 product = 1;
   for (const Place& place : loops) {
     const Expr& extent = place.loop().extent;
-    reads_data |= effect_of(extent) != Effect::kPure;
-    if (place.loop().loop_var.dtype().bits > widest.bits) widest = place.loop().loop_var.dtype();
     const int64_t high = std::min(analyzer.const_int_bound(extent).max_value, int_max(extent.dtype()));
-    most = std::min<__int128>(most * std::max<int64_t>(high, 1), int64_t{1} << 62);
+    product = std::min<__int128>(product * std::max<int64_t>(high, 1), int64_t{1} << 62);
   }
-  return reads_data && loops.size() > 1 && most > int_max(widest) ? DataType::int_(64) : widest;
+  return product;
+}
+
+/// Returns the type of the fused loop: the widest of the loops, but int64 where a product of extents that are read from
+/// data may overflow a smaller one. A loop of more iterations than int64 counts would not end.
+DataType type_of_product(const std::vector<Place>& loops, __int128 max_product) {
+  DataType widest = loops[0].loop().loop_var.dtype();
+  bool reads_data = false;
+  for (const Place& place : loops) {
+    reads_data |= effect_of(place.loop().extent) != Effect::kPure;
+    if (place.loop().loop_var.dtype().bits > widest.bits) widest = place.loop().loop_var.dtype();
+  }
+  return reads_data && loops.size() > 1 && max_product > int_max(widest) ? DataType::int_(64) : widest;
 }
 
 }  // namespace
@@ -109,7 +116,8 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
   for (const Place& place : loops) name += place.loop().loop_var->name_hint + "_";
   Rebind rebind(*loops[0].tree, loops[0].at, fuse.preserve_unit_iters);
   TW_RETURN_IF_ERROR(check_early_extents(loops, rebind.analyzer()));
-  const DataType dtype = type_of_product(loops, rebind.analyzer());
+  const __int128 most = max_product(loops, rebind.analyzer());
+  const DataType dtype = type_of_product(loops, most);
   Ref<Var> fused = var(name + "fused", dtype);
   Expr lower = one(dtype);
   std::vector<Expr> values(loops.size());
@@ -117,9 +125,11 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
   for (size_t i = loops.size(); i-- > 0;) {
     const For& loop = loops[i].loop();
     Expr extent = cast(dtype, loop.extent);
-    if (effect_of(loop.extent) != Effect::kPure && rebind.analyzer().const_int_bound(loop.extent).min_value < 0) {
-      // Loops over two negative numbers never run; one over their product would.
-      if (may_be_negative) extent = max(extent, zero(dtype));
+    const int64_t low = std::max(rebind.analyzer().const_int_bound(loop.extent).min_value, int_min(loop.extent.dtype()));
+    if (effect_of(loop.extent) != Effect::kPure && low < 0) {
+      // A negative extent means no iteration. A product with one means so, too, unless it overflows or two factors are
+      // negative.
+      if (may_be_negative || (loops.size() > 1 && low * most < int_min(dtype))) extent = max(extent, zero(dtype));
       may_be_negative = true;
     }
     auto size = const_int(lower), more = const_int(extent);
