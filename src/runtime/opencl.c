@@ -122,8 +122,8 @@ static void open_library(void) {
   cl.count = -1;
   cl.process = getpid();
   /* PoCL 3.1 copies a kernel once for each thread of a block of at most two, and ends the process by an assertion if
-   * that block has barriers in loops beside branches that LLVM merges. Loops over threads, its method for larger blocks,
-   * work for all. It reads this when it is loaded. */
+   * that block has barriers in loops beside branches that LLVM merges. Loops over threads, its method for larger
+   * blocks, work for all. It reads this when it is loaded. */
   setenv("POCL_WORK_GROUP_METHOD", "loopvec", /*overwrite=*/0);
   /* A tool such as oclgrind puts its own functions before those of the library. */
   int loaded = dlsym(RTLD_DEFAULT, "clGetPlatformIDs") != NULL;

@@ -284,6 +284,14 @@ def test_a_length_that_may_be_negative_and_a_size_that_may_be():
             np.testing.assert_array_equal(found, expected)
 
 
+def test_the_first_step_of_a_reduction_over_data_stays_the_first_one():
+    program = TWO_LENGTHS.format(rows="N[1]").replace("T.axis.reduce(8, k)", "T.axis.reduce(8, 7 - k)")
+    sch = tw.Schedule(tw.script.from_source(program))
+    with pytest.raises(tw.ScheduleError) as raised:
+        sch.fuse(*sch.get_loops("R"))
+    assert raised.value.code == "fuse/P8"
+
+
 def test_a_parallel_loop_around_stays_independent():
     """Digits by an extent that changes with a parallel loop may hide which elements its iterations need."""
 

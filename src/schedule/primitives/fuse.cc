@@ -125,7 +125,8 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
   for (size_t i = loops.size(); i-- > 0;) {
     const For& loop = loops[i].loop();
     Expr extent = cast(dtype, loop.extent);
-    const int64_t low = std::max(rebind.analyzer().const_int_bound(loop.extent).min_value, int_min(loop.extent.dtype()));
+    const int64_t low =
+        std::max(rebind.analyzer().const_int_bound(loop.extent).min_value, int_min(loop.extent.dtype()));
     if (effect_of(loop.extent) != Effect::kPure && low < 0) {
       // A negative extent means no iteration. A product with one means so, too, unless it overflows or two factors are
       // negative.
