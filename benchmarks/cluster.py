@@ -33,6 +33,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import tilewright as tw
 from tilewright import _core
@@ -226,13 +227,13 @@ def size_of(call: float) -> int:
     return 64 * max(1, round((call * machine.roofs(1).peaks["float32"] / 2) ** (1 / 3) / 64))
 
 
-def against(pairs: int, sizes: list[int], batch: int | None, *, separate: bool) -> None:
+def against(pairs: int, sizes: list[int], asked: dict[str, Any], *, separate: bool) -> None:
     """Prints candidates per second with a worker on this machine, and without a cluster.
 
     Args:
         pairs: number of searches of each kind, for each size.
         sizes: rows and columns of the matrices.
-        batch: candidates that are sampled at a time; None for the default.
+        asked: further arguments of both searches.
         separate: whether one worker measures, and another one builds.
     """
     processes = [subprocess.Popen([sys.executable, __file__, "scheduler"], stdout=subprocess.PIPE, text=True)]
@@ -254,7 +255,7 @@ def against(pairs: int, sizes: list[int], batch: int | None, *, separate: bool) 
         ratios: dict[int, list[float]] = {size: [] for size in sizes}
         for seed in range(pairs):
             for size in sizes:
-                ratios[size].append(compare(size, seed, batch, address))
+                ratios[size].append(compare(size, seed, asked, address))
         for size, found in ratios.items():
             print(f"{size} cubed: ratio {statistics.median(found):.2f}, {min(found):.2f} to {max(found):.2f}")
         if len(sizes) > 1:
@@ -267,17 +268,17 @@ def against(pairs: int, sizes: list[int], batch: int | None, *, separate: bool) 
             process.wait()
 
 
-def compare(size: int, seed: int, batch: int | None, address: str, trials: int = 192) -> float:
+def compare(size: int, seed: int, asked: dict[str, Any], address: str, trials: int = 192) -> float:
     """Search without a cluster and on one; return the ratio of their candidates per second.
 
     Args:
         size: rows and columns of the matrices.
         seed: the seed of both searches; with an even one, that on the cluster comes first.
-        batch: candidates that are sampled at a time; None for the default.
+        asked: further arguments of both searches.
         address: the address of the cluster.
         trials: candidates of a search.
     """
-    asked = {"trials": trials, "seed": seed, "batch": batch, "progress": None, "database": "memory"}
+    asked = {"trials": trials, "seed": seed, "progress": None, "database": "memory"} | asked
     rates, spent = {}, {}
     for where in (None, address) if seed % 2 else (address, None):
         before = family_seconds()
@@ -325,6 +326,7 @@ def main() -> None:
     parser.add_argument("--against", type=int, metavar="PAIRS", help="compare with searches without a cluster")
     parser.add_argument("--separate", action="store_true", help="one worker measures, and another one builds")
     parser.add_argument("--batch", type=int, help="candidates that are sampled at a time in comparisons")
+    parser.add_argument("--strategy", default="guided", help="replay-trace: both searches measure the same candidates")
     parser.add_argument("--call", type=float, default=3.0, help="milliseconds of a call of its kernels")
     parser.add_argument("--size", type=int, nargs="+", help="rows and columns of the matrices; overrides --call")
     options = parser.parse_args()
@@ -338,7 +340,8 @@ def main() -> None:
             print(json.dumps(session(address, int(workers), int(candidates), options.seconds)))
         case _ if options.against:
             sizes = options.size or [size_of(1e-3 * options.call)]
-            against(options.against, sizes, options.batch, separate=options.separate)
+            asked = {"batch": options.batch, "strategy": options.strategy}
+            against(options.against, sizes, asked, separate=options.separate)
         case _:
             rates()
             for workers in options.workers:
