@@ -135,6 +135,21 @@ TEST_F(PipelineTest, CandidatesRaceAgainstTheFastestBesideTheirIncumbent) {
   EXPECT_EQ(measured("add_after_work:12000", "add_after_work:50000").outcome, Outcome::kSlowStopped);
 }
 
+TEST_F(PipelineTest, SlicesOfACandidateCountWhenItBecomesTheIncumbent) {
+  TestFolder folder;
+  const std::string counted = folder / "calls";
+  start();
+  submit("build:add_and_count:" + counted, 1);
+  EXPECT_TRUE(drain()[1].contender);
+  const auto calls = std::filesystem::file_size(counted);
+  Candidate candidate{.id = 2, .module = {}, .options = {}, .entry = "main"};
+  candidate.object = std::make_shared<const std::string>("add");
+  candidate.incumbent = std::make_shared<const std::string>("add_and_count:" + counted);
+  pipeline->submit(std::move(candidate));
+  EXPECT_GT(drain()[2].incumbent_seconds, 0);
+  EXPECT_EQ(std::filesystem::file_size(counted), calls);
+}
+
 TEST_F(PipelineTest, OnlyContendersGetAllSlices) {
   options.race.screen_slices = 2;
   // Far enough from one another for a machine that is busy with other things.

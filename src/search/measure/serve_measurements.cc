@@ -172,9 +172,11 @@ class Server {
       reply.message = "no memory for a second set of arguments";
       return reply;
     }
+    IncumbentTimes times;
     while (const int64_t calls = race.next_calls()) {
       if (has_incumbent) time_incumbent(request.cold, 1);
       Slice slice;
+      const double begin = now();
       if (!timed_slice(kernel, calls, request.cold, slice)) {
         reply.outcome = code_ == TW_ERROR_MEMORY ? Outcome::kOutOfMemory : Outcome::kRunError;
         reply.message = error_;
@@ -182,6 +184,7 @@ class Server {
         return reply;
       }
       race.observe(slice);
+      add_slice(times, begin, slice, kernel);
       if (race.wants_probe()) race.observe_probe(probe());
     }
     reply.outcome = race.verdict() == Race::Verdict::kSlow ? Outcome::kSlowStopped : Outcome::kOk;
@@ -193,6 +196,7 @@ class Server {
     // Slices of the incumbent that ran between those of the candidate are a better reference than earlier ones.
     if (const double beside = incumbent_.times.median(now()); beside > 0) reply.incumbent_seconds = beside;
     if (reply.outcome == Outcome::kOk) show_last_outputs(kernel, reply);
+    if (reply.contender && reply.outcome == Outcome::kOk) contender_ = {request.object, request.entry, times};
     return reply;
   }
 
@@ -223,7 +227,27 @@ class Server {
     if (!kernel.ok()) return false;
     incumbent_.kernel = std::move(*kernel);
     incumbent_.calls = 1;
+    const bool was_candidate = request.incumbent == contender_.object && request.entry == contender_.entry;
+    if (const double seconds = contender_.times.median(now()); was_candidate && seconds > 0) {
+      // Its recent slices as a candidate count, so it need not be timed again at once.
+      incumbent_.times = contender_.times;
+      incumbent_.is_warm = true;
+      incumbent_.calls = calls_of_slice(seconds);
+    }
     return true;
+  }
+
+  /// Returns how many calls of so many seconds fill a slice of the incumbent.
+  static int64_t calls_of_slice(double seconds) {
+    return std::clamp<int64_t>(static_cast<int64_t>(kIncumbentSeconds / std::max(seconds, 1e-9)), 1, kMostCalls);
+  }
+
+  /// Adds a slice that began at `begin` and has just ended.
+  void add_slice(IncumbentTimes& times, double begin, const Slice& slice, const CallableKernel& kernel) const {
+    const int threads = threads_for(kernel);
+    const bool counts = is_undisturbed(slice, threads);
+    const double seconds = counts || threads > 1 ? std::max(slice.wall, 1e-9) : slice.cpu;
+    times.add(begin, now(), seconds / static_cast<double>(slice.calls), counts);
   }
 
   static double now() { return 1e-9 * static_cast<double>(monotonic_ns()); }
@@ -243,10 +267,7 @@ class Server {
       if (tried == 0 ? !times.is_due(begin) : times.is_known(begin)) break;
       const Slice slice = call_incumbent(cold);
       if (incumbent_.calls == 0) break;
-      const int threads = threads_for(incumbent_.kernel);
-      const bool counts = is_undisturbed(slice, threads);
-      const double seconds = counts || threads > 1 ? std::max(slice.wall, 1e-9) : slice.cpu;
-      times.add(begin, now(), seconds / static_cast<double>(slice.calls), counts);
+      add_slice(times, begin, slice, incumbent_.kernel);
     }
     return incumbent_.calls > 0 ? times.median(now()) : 0;
   }
@@ -258,8 +279,7 @@ class Server {
       incumbent_.calls = 0;
       return slice;
     }
-    const double each = std::max(slice.wall, 1e-9) / static_cast<double>(slice.calls);
-    incumbent_.calls = std::clamp<int64_t>(static_cast<int64_t>(kIncumbentSeconds / each), 1, kMostCalls);
+    incumbent_.calls = calls_of_slice(slice.wall / static_cast<double>(slice.calls));
     return slice;
   }
 
@@ -407,9 +427,16 @@ class Server {
     IncumbentTimes times;
   };
 
+  /// The latest candidate that was timed with all slices; the next incumbent is often this one.
+  struct Contender {
+    std::string object, entry;
+    IncumbentTimes times;
+  };
+
   const LoadFunction& load_;
   HelperSetup setup_;
   Incumbent incumbent_;
+  Contender contender_;
   std::unique_ptr<MappedArguments> arguments_;
   std::unique_ptr<DeviceArguments> device_;  ///< once a kernel on a device was measured
   std::unique_ptr<CacheFlusher> flusher_;
