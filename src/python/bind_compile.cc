@@ -22,6 +22,7 @@
 #include "sparse/lower_iterations.h"
 #include "support/interruption.h"
 #include "support/raised_codes.h"
+#include "target/multiprocessor.h"
 
 namespace tilewright::python {
 namespace {
@@ -191,6 +192,18 @@ void bind_object_code(nb::module_& m) {
       },
       "lowered"_a, nb::sig("def kernel_sizes(lowered: Module) -> list[dict[str, Any]]"),
       "What a block of each kernel has: threads, bytes of shared memory (None: symbolic sizes decide), and barriers.");
+  m.def(
+      "occupancy",
+      [](const std::string& arch, int64_t threads, int64_t registers, int64_t shared_bytes) -> nb::object {
+        const auto holder = Multiprocessor::of(arch);
+        if (!holder) return nb::none();
+        const BlockUse use{threads, registers, shared_bytes};
+        return nb::make_tuple(holder->resident_blocks(use), holder->occupancy(use));
+      },
+      "arch"_a, "threads"_a, "registers"_a, "shared_bytes"_a,
+      nb::sig("def occupancy(arch: str, threads: int, registers: int, shared_bytes: int) -> tuple[int, float] | None"),
+      "The blocks that are resident on a multiprocessor at once, and their fraction of its warps; None for an unknown "
+      "architecture.");
   m.def("kernel_symbol", &codegen::kernel_symbol, "name"_a,
         "The name that a kernel of a lowered module has in the text for a device.");
 }

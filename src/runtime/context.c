@@ -98,6 +98,7 @@ const tw_runtime_symbol* tw_runtime_symbols(int32_t* count) {
       {"tw_device_acquire", (void*)tw_device_acquire},
       {"tw_device_release", (void*)tw_device_release},
       {"tw_device_launch", (void*)tw_device_launch},
+      {"tw_device_launch_checked", (void*)tw_device_launch_checked},
   };
   *count = (int32_t)(sizeof(symbols) / sizeof(symbols[0]));
   return symbols;

@@ -72,6 +72,12 @@ static tw_queue* queue_of_call(tw_ctx* ctx, const tw_device_image* image) {
   return driver_of(image)->queue_of(ctx, -1, NULL);
 }
 
+/* Waits for the kernels of the queue, and reports what failed of them. */
+static int32_t finish(tw_ctx* ctx, const tw_device_driver* driver, tw_queue* queue) {
+  const int32_t code = driver->finish(ctx, queue);
+  return code ? code : tw_report_failed_check(ctx, driver, queue);
+}
+
 /* The parameter that takes tensor number `position`. */
 static const tw_param* tensor_param(const tw_signature* signature, int32_t position) {
   for (int32_t i = 0; i < signature->num_params; ++i) {
@@ -236,7 +242,7 @@ int32_t tw_device_leave(tw_ctx* ctx, const tw_device_image* image, const tw_sign
   if (has_device_part(ctx)) ctx->device_queue = NULL;
   if (!queue) return code ? code : TW_ERROR_NO_DEVICE;
   if (has_host_tensors(signature, tensors)) {
-    int32_t finished = driver->finish(ctx, queue);
+    int32_t finished = finish(ctx, driver, queue);
     if (!code) code = finished;
   } else {
     driver->flush(queue);
@@ -284,6 +290,26 @@ int32_t tw_device_launch(tw_ctx* ctx, const tw_device_image* image, const char* 
                : TW_ERROR_NO_DEVICE;
 }
 
+int32_t tw_device_launch_checked(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
+                                 const tw_device_argument* arguments, int32_t count, const tw_device_check* checks,
+                                 int32_t num_checks) {
+  tw_queue* queue = queue_of_call(ctx, image);
+  if (!queue) return TW_ERROR_NO_DEVICE;
+  int32_t first = 0;
+  int32_t code = tw_number_checks(ctx, function_of_call, kernel, checks, num_checks, &first);
+  if (code) return code;
+  const tw_device_pointer* word = tw_error_word(ctx, driver_of(image), queue);
+  if (!word) return TW_ERROR_MEMORY;
+  tw_device_argument* all = malloc((size_t)(count + 2) * sizeof *all);
+  if (!all) return tw_report(ctx, TW_ERROR_MEMORY, "no memory for the arguments of a kernel");
+  if (count > 0) memcpy(all, arguments, (size_t)count * sizeof *all);
+  all[count] = (tw_device_argument){0, (int64_t)(uintptr_t)word};
+  all[count + 1] = (tw_device_argument){sizeof first, first};
+  code = tw_device_launch(ctx, image, kernel, extents, all, count + 2);
+  free(all);
+  return code;
+}
+
 /* ---- Arrays of callers ------------------------------------------------------------------------------------------- */
 
 static tw_queue* queue_of_device(tw_ctx* ctx, DLDevice device) {
@@ -312,7 +338,9 @@ int32_t tw_device_upload(tw_ctx* ctx, DLDevice device, tw_device_pointer to, con
 int32_t tw_device_download(tw_ctx* ctx, DLDevice device, void* to, tw_device_pointer from, int64_t bytes) {
   tw_queue* queue = queue_of_device(ctx, device);
   if (!queue) return TW_ERROR_NO_DEVICE;
-  return bytes > 0 ? driver_of_type(device.device_type)->download(ctx, queue, to, from, bytes) : TW_OK;
+  if (bytes <= 0) return TW_OK;
+  const int32_t code = finish(ctx, driver_of_type(device.device_type), queue);
+  return code ? code : driver_of_type(device.device_type)->download(ctx, queue, to, from, bytes);
 }
 
 int32_t tw_device_copy(tw_ctx* ctx, DLDevice device, tw_device_pointer to, tw_device_pointer from, int64_t bytes) {
@@ -329,7 +357,7 @@ int32_t tw_device_fill_zero(tw_ctx* ctx, DLDevice device, tw_device_pointer to, 
 
 int32_t tw_device_wait(tw_ctx* ctx, DLDevice device) {
   tw_queue* queue = queue_of_device(ctx, device);
-  return queue ? driver_of_type(device.device_type)->finish(ctx, queue) : TW_ERROR_NO_DEVICE;
+  return queue ? finish(ctx, driver_of_type(device.device_type), queue) : TW_ERROR_NO_DEVICE;
 }
 
 int32_t tw_device_order(tw_ctx* ctx, DLDevice device, void* before, void* after) {
@@ -354,5 +382,8 @@ void tw_device_profile(void) {
 
 int32_t tw_device_elapsed(tw_ctx* ctx, DLDevice device, double* seconds) {
   tw_queue* queue = queue_of_device(ctx, device);
-  return queue ? driver_of_type(device.device_type)->elapsed(ctx, queue, seconds) : TW_ERROR_NO_DEVICE;
+  if (!queue) return TW_ERROR_NO_DEVICE;
+  const tw_device_driver* driver = driver_of_type(device.device_type);
+  const int32_t code = driver->elapsed(ctx, queue, seconds);
+  return code ? code : tw_report_failed_check(ctx, driver, queue);
 }

@@ -69,6 +69,20 @@ void tw_device_release(tw_ctx* ctx, const tw_device_image* image, void* pointer)
 int32_t tw_device_launch(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
                          const tw_device_argument* arguments, int32_t count);
 
+/* The message of an assertion of a kernel: `before`, and where `behind` is not NULL, a number of the kernel, `behind`.
+ */
+typedef struct tw_device_check {
+  const char *before, *behind;
+} tw_device_check;
+
+/* tw_device_launch for a kernel with assertions, which has two parameters behind `arguments`: the error word of the
+ * queue, two words of 64 bits, and the number of its first assertion, of 32 bits, less 1. A thread whose assertion
+ * fails puts the number of the assertion into the first word, if that is 0, and the number of its message into the
+ * second. The next wait reports it. */
+int32_t tw_device_launch_checked(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
+                                 const tw_device_argument* arguments, int32_t count, const tw_device_check* checks,
+                                 int32_t num_checks);
+
 /* ---- For callers: arrays on a device -------------------------------------------------------------------------------
  * Functions that return int32_t return TW_OK, or the code of an error after reporting it. All use the context's stream
  * if it has one. Kernels and copies of one device run in the order in which they are called. */

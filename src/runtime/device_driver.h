@@ -65,6 +65,20 @@ void* tw_find_program(const tw_loaded_program* programs, const void* context, co
 int32_t tw_keep_program(tw_ctx* ctx, tw_loaded_program** programs, void* context, void* device, const char* source,
                         void* handle);
 
+/* ---- Assertions of kernels (device_checks.c) ---- */
+
+/* The error word of the queue, for a kernel that is launched next; NULL, with an error reported, where there is none.
+ */
+tw_device_pointer* tw_error_word(tw_ctx* ctx, const tw_device_driver* driver, tw_queue* queue);
+
+/* Numbers the assertions of a kernel, from *first + 1. Their messages are kept until the process ends, once for all
+ * launches of the kernel. */
+int32_t tw_number_checks(tw_ctx* ctx, const char* function, const char* kernel, const tw_device_check* checks,
+                         int32_t count, int32_t* first);
+
+/* After a wait: reports an assertion that has failed, and forgets it. */
+int32_t tw_report_failed_check(tw_ctx* ctx, const tw_device_driver* driver, tw_queue* queue);
+
 extern const tw_device_driver tw_opencl_driver, tw_cuda_driver;
 
 #endif /* TILEWRIGHT_RUNTIME_DEVICE_DRIVER_H_ */

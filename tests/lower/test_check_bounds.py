@@ -190,10 +190,16 @@ def test_structures_that_break_what_the_program_declares(array, position, value)
 
 
 def test_devices_do_not_rely_on_declarations():
-    """The host cannot read arrays of a device, and a kernel reports nothing."""
-    with pytest.raises(tw.ScriptError, match=r"which is not proved to be in \[0, ") as info:
-        tw.compile(function(SPMV), "opencl", check_bounds=True)
-    assert info.value.code == "lower/unproved-bounds"
+    """The host cannot read arrays of a device, so its kernels check what a declaration would prove."""
+    kernel = tw.compile(function(SPMV), "opencl", check_bounds=True)
+    p, q = np.array([0, 2, 3, 3, 6], "int32"), np.array([0, 4, 2, 1, 3, 4], "int32")
+    values, x, y = np.ones(6, "float32"), np.arange(5, dtype="float32"), np.full(4, -1, "float32")
+    kernel(values, x, y, p, q, 4, 5, 6)
+    assert y.tolist() == [4, 2, 0, 8]
+    for wrong_p, wrong_q in ((p, np.array([0, 4, 2, 1, 5, 4], "int32")), (np.array([0, 2, 3, 3, 7], "int32"), q)):
+        with pytest.raises(tw.ArgumentError, match="which is not in") as info:
+            kernel(values, x, y, wrong_p, wrong_q, 4, 5, 6)
+        assert info.value.code == "call/assertion"
 
 
 @pytest.mark.parametrize("factor", [32, 100])
@@ -219,11 +225,20 @@ def test_devices_take_what_is_proved(factor):
     assert b.tolist() == [0, *range(69)]
 
 
-def test_devices_name_the_access_that_is_not_proved():
-    with pytest.raises(tw.ScriptError) as info:
-        tw.compile(gather(), "opencl", check_bounds=True)
-    assert info.value.code == "lower/unproved-bounds" and ":8:13" in str(info.value)  # the statement
-    assert "block 'gather' reads 'A' at index I[" in str(info.value)
+def test_devices_report_the_access():
+    kernel = tw.compile(gather(), "opencl", check_bounds=True)
+    a, indices, b = arguments()
+    kernel(a, indices, b)
+    assert b.tolist() == a[indices].tolist()
+    for bad in (-1, 8, 2**31 - 1, -(2**31)):
+        a, indices, b = arguments(bad)
+        with pytest.raises(tw.ArgumentError) as info:
+            kernel(a, indices, b)
+        assert info.value.code == "call/assertion"
+        assert f"block 'gather' reads 'A' at index I[vi] = {bad} of dimension 0, which is not in [0, 8)" in str(
+            info.value
+        )
+        assert ":8:13" in str(info.value)  # the statement
 
 
 def test_rows_that_are_declared_to_be_disjoint():

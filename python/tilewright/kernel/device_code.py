@@ -91,7 +91,7 @@ def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: An
         ]
     if target.kind == "cuda":
         report["kernels"] = _uses_of_kernels(code, lowered)
-        report["notes"] += _notes_of_kernels(code, module)
+        report["notes"] += _notes_of_kernels(code, module, report["kernels"])
 
 
 def _uses_of_kernels(code: Any, lowered: Any) -> list[dict[str, Any]]:
@@ -134,8 +134,8 @@ def text_of_kernels(code: Any, target: str, name: str, what: str, lowered: Any) 
     return str(code.device_source)
 
 
-def _notes_of_kernels(code: Any, module: Any) -> list[dict[str, Any]]:
-    """Return notes: warnings of the device compiler, register spills, or a missing compiler."""
+def _notes_of_kernels(code: Any, module: Any, uses: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return notes: warnings of the device compiler, register spills, blocks that do not fit, or a missing compiler."""
     name = next((str(f.attrs.get("global_symbol", key)) for key, f in module.functions.items()), "")
     if not code.binaries:
         message = (
@@ -144,7 +144,13 @@ def _notes_of_kernels(code: Any, module: Any) -> list[dict[str, Any]]:
         )
         return [_core.make_note("codegen/no-device-compiler", name, message)]
     notes = [_core.make_note("codegen/device-compiler-warning", name, line.strip()) for line in code.device_warnings]
-    for use in code.kernels:
+    for use in uses:
+        if use["occupancy"] == 0:
+            message = (
+                f"no block of kernel {use['kernel']} fits on a multiprocessor of {use['arch']}: it has "
+                f"{use['registers']} registers in a thread and {use['shared_bytes']} bytes of shared memory"
+            )
+            notes.append(_core.make_note("codegen/occupancy", name, message))
         if use["spill_stores"] or use["spill_loads"]:
             message = (
                 f"a thread of kernel {use['kernel']} spills {use['spill_stores']} bytes of registers on {use['arch']}: "

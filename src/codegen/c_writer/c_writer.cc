@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "codegen/c_writer/assertions.h"
 #include "codegen/c_writer/functions.h"
 #include "codegen/c_writer/instructions.h"
 #include "codegen/c_writer/literals.h"
@@ -72,6 +73,9 @@ class KernelWriter {
         index_.define(param);
       }
     }
+    assertions_.emplace(dialect_, functions_, kernel.body);
+    append_range(parameters, assertions_->parameters());
+    for (const std::string& start : assertions_->begin()) line(start);
     std::array<int64_t, 3> threads = {1, 1, 1};
     Stmt body = kernel.body;
     while (body.is<For>() && body.as<For>()->kind == ForKind::kThreadBinding) {
@@ -608,12 +612,19 @@ class KernelWriter {
       case Kind::kAttrStmt:
         return emit(s.as<AttrStmt>()->body);
       case Kind::kAssertStmt:
-        (void)fail(s, "codegen/not-on-device", "an assertion inside of a kernel cannot be reported to the host",
-                   "check it before the kernel, or compile without check_bounds");
-        return;
+        return emit_assertion(s.borrow<AssertStmt>());
       default:
         error_ = internal_error("codegen/not-lowered", "a " + kind_name(s.kind()) + " reached code generation");
     }
+  }
+
+  void emit_assertion(const Ref<AssertStmt>& assertion) {
+    const Call* parts = assertion->message.as<Call>();
+    const auto [lines, head] =
+        assertions_->write(assertion, strip(expr(assertion->condition)), parts ? strip(expr(parts->arg(1))) : "0");
+    for (const std::string& text : lines) line(text);
+    if (head.empty()) return emit(assertion->body);
+    braces(head, assertion->body, true);
   }
 
   void emit_loop(const For& loop) {
@@ -744,6 +755,7 @@ class KernelWriter {
   bool is_in_place_;
   IndexAnalysis index_;
   std::optional<Instructions> instructions_;
+  std::optional<Assertions> assertions_;
   std::unordered_map<NodeRef, std::string> names_, pointers_, spaces_;  ///< for pointers: element type, scope
   std::set<std::string> taken_;
   std::unordered_set<NodeRef> written_, read_, vectors_;
@@ -755,24 +767,6 @@ class KernelWriter {
 };
 
 }  // namespace
-
-int64_t dynamic_shared_bytes(const Stmt& kernel, const Dialect& dialect) {
-  int64_t most = 0;
-  visit(kernel, [&](const Ref<Allocate>& allocate) {
-    if (!scope_of(allocate->buffer_var).starts_with("shared")) return;
-    most = std::max(most, const_int(allocate->extents[0]).value_or(0) * allocate->dtype.bytes());
-  });
-  return most > dialect.most_static_shared_bytes() ? most : 0;
-}
-
-std::string kernel_symbol(const std::string& name) {
-  std::string symbol = "tw_";
-  for (unsigned char c : name) {  // no two names have one symbol
-    const bool is_plain = (std::isalnum(c) && c != 'Z') || c == '_';
-    symbol += is_plain ? std::string(1, static_cast<char>(c)) : fmt::format("Z{:02X}", c);
-  }
-  return symbol;
-}
 
 Result<std::string> write_kernels(const Ref<Module>& lowered, const Dialect& dialect) {
   Functions functions(dialect);

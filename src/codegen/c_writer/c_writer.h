@@ -61,6 +61,11 @@ class Dialect {
   virtual std::string barrier(bool of_global) const = 0;
   /// Whether a branch with a barrier ends with one: all threads of a block take the same branch.
   virtual bool ends_branches_with_barriers() const { return false; }
+  /// A condition, evaluated by all threads of a block: whether `value`, a bool, is true on one of them. Threads may
+  /// then return while others of their block wait at barriers. Empty if they must not.
+  virtual std::string any_of_block(const std::string& /*value*/) const { return ""; }
+  /// The body of a function of `error`, the error word, `number` and `value`, that stores both if the word is 0.
+  virtual std::string note_failure() const = 0;
   /// The maximum bytes of statically declared shared arrays; larger arrays are dynamic, with the size given at launch.
   virtual int64_t most_static_shared_bytes() const = 0;
   /// Declarations of static and dynamic shared arrays at the beginning of a kernel.
@@ -129,6 +134,8 @@ Result<std::string> write_kernels(const Ref<Module>& lowered, const Dialect& dia
 int64_t dynamic_shared_bytes(const Stmt& kernel, const Dialect& dialect);
 /// Names of kernels in the text, by their names in the module.
 std::string kernel_symbol(const std::string& name);
+/// The assertions of a kernel. Their positions are their numbers in the error word, less one.
+std::vector<Ref<AssertStmt>> assertions_of(const Stmt& kernel);
 
 /// OpenCL C 1.2 (codegen/opencl).
 const Dialect& opencl_dialect();

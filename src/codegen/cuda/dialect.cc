@@ -39,6 +39,13 @@ class Cuda final : public Dialect {
   /// __syncthreads() also orders accesses to global memory within the block.
   std::string barrier(bool) const override { return "__syncthreads();"; }
 
+  std::string any_of_block(const std::string& value) const override {
+    return fmt::format("__syncthreads_or({})", value);
+  }
+  std::string note_failure() const override {
+    return "  if (atomicCAS(error, 0, number) == 0) ((long*)error)[1] = value;\n";
+  }
+
   std::string shared_array(const std::string& type, const std::string& name, int64_t count) const override {
     return fmt::format("__shared__ __align__(128) {} {}[{}];", type, name, count);
   }

@@ -5,6 +5,7 @@
 #include "codegen/llvm/emitter.h"
 #include "ir/substitute.h"
 #include "runtime/device.h"
+#include "support/span.h"
 #include "target/thread_axis.h"
 
 namespace tilewright::codegen {
@@ -88,9 +89,33 @@ void FunctionEmitter::emit_launch(const Call& call, const std::string& name, con
     put(values, 2 * i, builder_.getInt64(static_cast<uint64_t>(bytes)));
     put(values, 2 * i + 1, value);
   }
-  return_if_failed(call_device(
-      "tw_device_launch", builder_.getInt32Ty(),
-      {state_.text(kernel_symbol(name)), extents, values, builder_.getInt32(static_cast<uint32_t>(call.args.size()))}));
+  std::vector<Value*> launch = {state_.text(kernel_symbol(name)), extents, values,
+                                builder_.getInt32(static_cast<uint32_t>(call.args.size()))};
+  const std::vector<Ref<AssertStmt>> assertions = assertions_of(kernel.body);
+  const char* function = assertions.empty() ? "tw_device_launch" : "tw_device_launch_checked";
+  if (!assertions.empty()) {
+    launch.push_back(emit_checks(assertions));
+    launch.push_back(builder_.getInt32(static_cast<uint32_t>(assertions.size())));
+  }
+  return_if_failed(call_device(function, builder_.getInt32Ty(), std::move(launch)));
+}
+
+/// An array of tw_device_check. Messages end with the user's line.
+llvm::Value* FunctionEmitter::emit_checks(const std::vector<Ref<AssertStmt>>& assertions) {
+  std::vector<llvm::Constant*> checks;
+  for (const Ref<AssertStmt>& assertion : assertions) {
+    std::string before = "an assertion of the program failed", behind = render_span(assertion.span());
+    if (!behind.empty()) behind = "\n" + behind;
+    const Call* parts = assertion->message.as<Call>();
+    if (parts) behind = parts->arg(2).as<StringImm>()->value + behind;
+    const Expr text = parts ? parts->arg(0) : assertion->message;
+    if (const StringImm* known = text.as<StringImm>()) before = known->value;
+    llvm::Constant* none = llvm::ConstantPointerNull::get(builder_.getPtrTy());
+    checks.push_back(llvm::ConstantStruct::getAnon(
+        state_.context(), {state_.text(parts ? before : before + behind), parts ? state_.text(behind) : none}));
+  }
+  auto* array = llvm::ConstantArray::get(llvm::ArrayType::get(checks[0]->getType(), checks.size()), checks);
+  return constant_global(state_, array, "checks", 8);
 }
 
 /// Memory of the device while `inside` is emitted.

@@ -142,6 +142,7 @@ class FunctionEmitter {
   // ---- emit_device.cc
   Value* call_device(const char* name, llvm::Type* result, std::vector<Value*> args);
   void emit_launch(const Call& call, const std::string& name, const PrimFunc& kernel);
+  Value* emit_checks(const std::vector<Ref<AssertStmt>>& assertions);
   void emit_device_memory(const Ref<Var>& pointer, Value* bytes, llvm::function_ref<void()> inside);
 
   // ---- emit_instruction.cc

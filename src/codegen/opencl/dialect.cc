@@ -52,6 +52,10 @@ class OpenCl final : public Dialect {
   /// such a region.
   bool ends_branches_with_barriers() const override { return true; }
 
+  std::string note_failure() const override {
+    return "  if (atomic_cmpxchg((volatile __global int*)error, 0, number) == 0) ((__global long*)error)[1] = value;\n";
+  }
+
   std::string shared_array(const std::string& type, const std::string& name, int64_t count) const override {
     return fmt::format("__local {} {}[{}] __attribute__((aligned(16)));", type, name, count);
   }

@@ -7,6 +7,9 @@
 //       T.block_attr({"atomic": True})                  T.atomic_add(T.address_of(C[R[vp]]), V[vp])
 //       C[R[vp]] = C[R[vp]] + V[vp]
 //
+// A block around such blocks, which does nothing else, has spatial axes, too: the columns of a matrix in CSC, each of
+// which adds to rows that data choose.
+//
 // Where no loop around runs its iterations at the same time, or they have copies of the buffer, the store stays as it
 // is.
 //
@@ -17,6 +20,7 @@
 // Placement  before lower_thread_reductions: threads that meet in an element update it one by one
 #include <vector>
 
+#include "analysis/atomic_block.h"
 #include "analysis/threads.h"
 #include "ir/annotations.h"
 #include "ir/atomic_operation.h"
@@ -46,8 +50,11 @@ class Atomics {
           return inner;
         },
         [&](const Ref<Block>& block, Rewriter& r) -> Ref<Block> {
+          const int before = steps_;
           Ref<Block> inner = r.descend(block);
-          return is_atomic_block(*block) ? lowered(inner) : inner;
+          if (is_atomic_block(*block)) inner = lowered(inner);
+          const bool only_updates = is_atomic_block(*block) || !analysis::AtomicUpdates::of(block).empty();
+          return steps_ > before && only_updates ? in_parallel(inner) : inner;
         });
     if (error_) return *error_;
     return result;
@@ -73,7 +80,6 @@ class Atomics {
       refuse(block, "block '" + block->name_hint + "' is annotated as atomic and has an init, which is not an update",
              "set the elements in a block before: sch.decompose_reduction(block, loop)");
     }
-    bool has_steps = false;
     copy.body = rewrite(block->body, [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt {
       const bool is_own =
           any_of(block->alloc_buffers, [&](const Ref<Buffer>& own) { return own->data == store->buffer->data; });
@@ -81,12 +87,17 @@ class Atomics {
       auto step = AtomicOperation::of(*store);
       if (!step) refuse_store(*block, store);
       if (!step || !is_shared(store->buffer)) return store;
-      has_steps = true;
+      ++steps_;
       return make<Evaluate>({step->as_call()}, store.span());
     });
-    // Where there are steps, nothing is put together behind the loops any more.
+    return make(std::move(copy), block.span());
+  }
+
+  /// Where there are steps, nothing is put together behind the loops any more.
+  static Ref<Block> in_parallel(const Ref<Block>& block) {
+    Block copy = *block;
     for (Ref<IterVar>& axis : copy.iter_vars) {
-      if (!has_steps || axis->iter_type == IterType::kDataPar) continue;
+      if (axis->iter_type == IterType::kDataPar) continue;
       IterVar parallel = *axis;
       parallel.iter_type = IterType::kDataPar;
       axis = make(std::move(parallel));
@@ -105,6 +116,7 @@ class Atomics {
 
   bool is_called_;
   std::vector<Ref<For>> around_;  ///< loops whose iterations run at the same time
+  int steps_ = 0;                 ///< atomic operations that were made
   std::optional<Diagnostic> error_;
 };
 

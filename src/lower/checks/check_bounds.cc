@@ -14,7 +14,7 @@
 //
 // Proofs rely on what the root block declares of the parameters (T.assume_buffer_domain). So the declarations are
 // checked first (analysis/validator.h), for each call. Kernels of a device have their arrays there, where the host
-// cannot read them: no proof relies on a declaration there, and an access that is not proved is refused.
+// cannot read them: no proof relies on a declaration there.
 //
 // Needs      blocks without axes, buffers in the shapes that the user gave them
 // Ensures    no load or store leaves its buffer: the kernel returns an error that names block, buffer, index and bound
@@ -24,7 +24,6 @@
 #include "analysis/brief.h"
 #include "analysis/validator.h"
 #include "ir/build.h"
-#include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
@@ -52,14 +51,6 @@ class Guard {
       }
     }
   }
-
-  /// An access that has a check, and the statement around it.
-  struct Unproved {
-    std::string access;
-    Stmt stmt;
-  };
-  /// The first one; none if all accesses are proved.
-  const std::optional<Unproved>& unproved() const { return unproved_; }
 
   Stmt run(const Stmt& body) {
     return rewrite(
@@ -223,7 +214,6 @@ class Guard {
   Stmt behind(const std::vector<Check>& checks, Stmt stmt) {
     for (const auto& [holds, access, dimension, range, value] : reversed(checks)) {
       SpanId span = stmt.span();
-      if (!unproved_) unproved_ = {access + dimension + ", which is not proved to be in " + range, stmt};
       const std::string after = dimension + ", which is not in " + range;
       Expr message = string_imm(access + after);
       if (value.defined()) {
@@ -237,7 +227,6 @@ class Guard {
 
   arith::Analyzer analyzer_;
   std::string block_;
-  std::optional<Unproved> unproved_;
 };
 
 /// The body behind the checks of what its root block declares.
@@ -260,11 +249,7 @@ PassResult check_bounds(const Ref<PrimFunc>& func, PassContext& context) {
   const bool is_on_host = !context.target.is_in(TargetSet::kGpu);
   Guard guard(*func, is_on_host);
   const Stmt guarded = guard.run(func->body);
-  if (is_on_host) return with_body(func, behind_declarations(*func, guarded));
-  if (!guard.unproved()) return func;
-  return refuse_at(guard.unproved()->stmt, "lower/unproved-bounds",
-                   guard.unproved()->access + "; a kernel of a device cannot check it and report to the host",
-                   "guard the access by a condition, check the data on the host, or compile without check_bounds");
+  return with_body(func, is_on_host ? behind_declarations(*func, guarded) : guarded);
 }
 
 }  // namespace tilewright::lower

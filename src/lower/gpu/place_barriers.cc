@@ -471,8 +471,16 @@ class Barriers {
         return inside(s.borrow<DeclBuffer>(), pending);
       case Kind::kAttrStmt:
         return inside(s.borrow<AttrStmt>(), pending);
-      case Kind::kAssertStmt:
-        return inside(s.borrow<AssertStmt>(), pending);
+      case Kind::kAssertStmt: {
+        // If the body has a barrier, the threads of a block agree on whether they go through it (codegen/c_writer).
+        AssertStmt copy = *s.as<AssertStmt>();
+        const Accesses reads = reads_of(copy.condition);
+        const bool waits_behind = waits(reads, all_of(copy.body));
+        note_reads(reads, waits_behind, pending);
+        copy.body = place(copy.body, pending);
+        if (waits_behind) copy.body = seq({barrier(s.span()), copy.body});
+        return make(std::move(copy), s.span());
+      }
       default: {
         if (is_barrier(s)) {
           keep_order(s, pending);

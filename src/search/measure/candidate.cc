@@ -8,6 +8,7 @@
 #include "lower/pipeline.h"
 #include "runtime/abi.h"
 #include "runtime/device.h"
+#include "search/measure/device_limits.h"
 #include "search/measure/frame.h"
 
 namespace tilewright::search {
@@ -90,6 +91,7 @@ Result<std::string> compile_candidate(std::string_view module, std::string_view 
   const Ref<Module> lowered = node.cast<Module>();
   if (!lowered) return internal_error("measure/options", "a candidate is not a module");
   TW_TRY(object, codegen::compile(lowered, target, {}));
+  TW_RETURN_IF_ERROR(check_device_limits(lowered, object.device_program));
   return std::move(object.bytes);
 }
 

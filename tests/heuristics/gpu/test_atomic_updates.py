@@ -141,3 +141,38 @@ def test_a_histogram() -> None:
     kernel = check(everyday.histogram(5000, 37), [numbers, np.full(37, 9, "int32")], np.bincount(numbers, minlength=37))
     assert not kernel.notes
     assert "atomicAdd" in compiled(everyday.histogram(5000, 37)).inspect("cuda")
+
+
+CSC = """
+@T.prim_func
+def main(P: T.Buffer((61,), "int32"), I: T.Buffer((400,), "int32"), V: T.Buffer((400,), "{0}"),
+         X: T.Buffer((60,), "{0}"), Y: T.Buffer((50,), "{0}")):
+    for i in range(50):
+        with T.block("zero"):
+            vi = T.axis.spatial(50, i)
+            Y[vi] = T.Cast("{0}", 0)
+    for j in range(60):
+        with T.block("column"):
+            vj = T.axis.{1}(60, j)
+            for p in range(P[vj + 1] - P[vj]):
+                with T.block("Y"):
+                    vp = T.axis.reduce(P[vj + 1] - P[vj], p)
+                    Y[I[P[vj] + vp]] = Y[I[P[vj] + vp]] + V[P[vj] + vp] * X[vj]
+"""
+
+
+@pytest.mark.parametrize("axis", ["reduce", "opaque"])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_columns_of_a_sparse_matrix_add_to_rows(dtype: str, axis: str) -> None:
+    """A matrix in CSC times a vector: a thread has a column, a block around the updates of its nonzeros."""
+    draw = np.random.default_rng(6)
+    ends = np.sort(draw.integers(0, 400, 59))
+    places = np.concatenate([[0], ends, [400]]).astype("int32")
+    rows, values = draw.integers(0, 50, 400).astype("int32"), draw.integers(-9, 9, 400).astype(dtype)
+    x = draw.integers(-9, 9, 60).astype(dtype)
+    expected = np.zeros(50, dtype)
+    np.add.at(expected, rows, values * np.repeat(x, np.diff(places)))
+    kernel = check(from_source(CSC.format(dtype, axis)), [places, rows, values, x, np.ones(50, dtype)], expected)
+    assert "tw_atomic_" in kernel.inspect("opencl") and 'thread="threadIdx.x"' in kernel.inspect("tir")
+    assert "lower/one-thread" not in [note.code for note in kernel.notes]
+    assert ("compile/unordered-sums" in [note.code for note in kernel.notes]) == (dtype == "float32")

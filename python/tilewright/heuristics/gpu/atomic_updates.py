@@ -40,8 +40,7 @@ def bind_updates(schedule: Schedule, block: BlockRV, loops: Sequence[LoopRV], th
         Whether there are such loops. Otherwise nothing changes.
     """
     node = schedule.get(block)
-    # The axes of a block around others stay a reduction, whose steps no tree of threads combines.
-    if nodes_of(node.body, ir.Block) or any(numpy_dtype(each.buffer.dtype).itemsize * 8 > bits for each in node.writes):
+    if any(numpy_dtype(each.buffer.dtype).itemsize * 8 > bits for each in node.writes):
         return False
     return any(
         all_or_nothing(schedule, partial(_bind, block=block, loops=loops[:count], threads=threads))
@@ -50,8 +49,15 @@ def bind_updates(schedule: Schedule, block: BlockRV, loops: Sequence[LoopRV], th
 
 
 def _bind(schedule: Schedule, block: BlockRV, loops: Sequence[LoopRV], threads: int) -> None:
-    schedule.annotate(block, ATOMIC, True)
+    for update in _innermost(schedule, block):
+        schedule.annotate(update, ATOMIC, True)
     bind_elements(schedule, loops, threads)
+
+
+def _innermost(schedule: Schedule, block: BlockRV) -> list[BlockRV]:
+    """Return the block, or those inside of it that hold its statements: of a column of a matrix in CSC, its updates."""
+    children = schedule.get_child_blocks(block)
+    return [found for child in children for found in _innermost(schedule, child)] if children else [block]
 
 
 def unordered_sums(function: ir.PrimFunc) -> list[str]:
