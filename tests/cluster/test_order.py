@@ -14,6 +14,7 @@ from tests.search.programs import scale, tiles
 
 import tilewright as tw
 from tilewright import _core
+from tilewright.cluster import connection
 from tilewright.cluster.worker_states import WorkerStates
 from tilewright.search import session
 from tilewright.task.arguments import kernel_arguments, make_arrays
@@ -116,7 +117,7 @@ def test_candidates_do_not_depend_on_workers(strategy: str, tmp_path: Path, monk
     for workers in (1, 2, 3, 16):
         made = Simulated(result, workers, random.Random(workers))
         monkeypatch.setattr(session._Search, "_measurer", lambda self, made=made: made)
-        monkeypatch.setattr(session, "Cluster", lambda address: Nobody())
+        monkeypatch.setattr(connection, "Cluster", lambda address: Nobody())
         file = tmp_path / f"{workers}.db"
         asked: dict[str, Any] = {"space": tiles, "progress": None, "batch": 4, "strategy": strategy, "database": file}
         if workers == 2:  # continued
@@ -147,7 +148,7 @@ def allocated() -> int:
 def test_memory_does_not_grow_with_the_number_of_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Simulated(measured_once(), 16, random.Random(0))
     monkeypatch.setattr(session._Search, "_measurer", lambda self: made)
-    monkeypatch.setattr(session, "Cluster", lambda address: Nobody())
+    monkeypatch.setattr(connection, "Cluster", lambda address: Nobody())
     bytes_at: dict[int, int] = {}
 
     def watch(progress: Any) -> None:
