@@ -34,7 +34,7 @@ if "TILEWRIGHT_ROOFS" not in os.environ:
 # ones. No test needs times that are accurate.
 os.environ.setdefault("TILEWRIGHT_MEASURE_SLICES", "2")
 
-from tests import allowed_programs  # noqa: E402  (before any test looks for a program)
+from tests import allowed_programs, optimization  # noqa: E402  (before any test looks for a program)
 
 from tilewright.errors import Error  # noqa: E402  (the library reads the variable once)
 
@@ -69,6 +69,22 @@ def _record_codes() -> None:
 
 
 _record_codes()
+
+
+# What is collected lives until the end. The garbage collector would look at all of it while tests are collected, and
+# again and again while they run.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    with optimization.of_test(item):
+        return (yield)
 
 
 @pytest.fixture(scope="module")
