@@ -68,8 +68,8 @@ STEP_SECONDS = 0.1
 
 
 def space_hash(space: Space, traces: Sequence[Trace | str], strategy: _core.SearchStrategy) -> str:
-    """Identify this space, and the order in which it is searched. It says which random stream a search goes on with;
-    measurements belong to programs, and are kept whatever it is.
+    """Identify this space, and the order in which it is searched. It determines the random stream that a search
+    continues with; measurements belong to programs, and are kept whatever it is.
 
     Args:
         traces: its steps alone, where its function does not read sampled values; else the first candidates that it

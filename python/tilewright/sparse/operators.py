@@ -31,9 +31,9 @@ MANY_NONZEROS = 2000
 def spmm(a: Matrix, b: Dense, out: Dense | None = None) -> Any:
     """Multiply a sparse matrix (m, n) by a dense one (n, k), on all threads.
 
-    The kernel works on CSR. A matrix of another kind is converted with the first product; :func:`conversions` says what
-    that has cost. Each later product gathers its values again where somebody may have changed them. A kernel is
-    compiled for each number of columns k.
+    The kernel works on CSR. A matrix of another kind is converted by the first product; :func:`conversions` reports the
+    time. Each later product gathers its values again, if they may have changed. A kernel is compiled for each number
+    of columns k.
 
     Args:
         a: the sparse matrix.
