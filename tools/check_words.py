@@ -94,13 +94,7 @@ _CODE = re.compile(
 #: Python whose docstrings say what they are about
 DOCSTRING_FOLDERS = ("python", "benchmarks", "tools", "scripts")
 #: Python whose functions have imperative docstrings
-IMPERATIVE_FOLDERS = tuple(
-    f"python/tilewright/{folder}"
-    for folder in (
-        *("cli", "compat", "cost_model", "database", "kernel", "meta_schedule", "report", "script", "search"),
-        *("sparse", "support", "task", "tensor_intrin", "testing"),
-    )
-)
+IMPERATIVE_FOLDERS = ("python/tilewright",)
 #: Beginnings of docstrings whose noun is somewhere else: in the name of the function, or in the docstring above.
 NO_NOUN = re.compile(r'^\s*r?"""(?P<words>Of|The same|Likewise|As the|As above|In a|One or|What)\b')
 #: The first line of a function or class, and of a docstring

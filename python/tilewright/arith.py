@@ -86,9 +86,9 @@ def detect_iter_map(
 ) -> IterMapResult:
     """Read indices as splits and fusions of the input iterators.
 
-    The predicate, a conjunction of comparisons, restricts the inputs. When the map is not of the level asked for,
-    ``errors`` says why and ``indices`` is empty. Inputs of extent 1 become their value, if trivial iterators are to be
-    simplified.
+    The predicate, a conjunction of comparisons, restricts the inputs. When the map is not of the required level,
+    ``errors`` has the reasons and ``indices`` is empty. Inputs of extent 1 become their value, if trivial iterators are
+    to be simplified.
     """
     return _detect_iter_map(
         list(indices), dict(input_iters), predicate, _level(check_level), analyzer, simplify_trivial_iterators

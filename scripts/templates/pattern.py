@@ -13,7 +13,7 @@ from tilewright.heuristics.pattern import Match
 
 
 def is_@name@(match: Match) -> bool:
-    """Whether <what the block does>."""
+    """Return whether <what the block does>."""
     return <a condition on match.info>
 
 

@@ -29,7 +29,7 @@ Expr condition_beyond_domains(const BlockRealize& realize) {
     analyzer.assume(ge(realize.iter_values[i], dom->min));
     analyzer.assume(lt(realize.iter_values[i], dom->min + dom->extent));
   }
-  return without_terms(realize.predicate, [&](const Expr& term) { return analyzer.can_prove_asked(term); });
+  return without_terms(realize.predicate, [&](const Expr& term) { return analyzer.can_prove_written_condition(term); });
 }
 
 Expr without_reduction_terms(const Expr& condition, const Tree& tree, int block) {

@@ -133,7 +133,7 @@ arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>&
 
 bool is_one_to_one(const std::vector<Expr>& values, const arith::IterDomains& inputs, const Expr& predicate,
                    arith::Analyzer& analyzer, arith::IterMapResult* map) {
-  // A predicate only takes iterations away, so it is asked only where it makes the digits come out even.
+  // A predicate only removes iterations, so it is used only if the map is not bijective without it.
   *map = arith::detect_iter_map(values, inputs, {}, arith::IterMapLevel::kBijective, analyzer);
   if (!map->ok() && !is_true(predicate)) {
     *map = arith::detect_iter_map(values, inputs, predicate, arith::IterMapLevel::kBijective, analyzer);

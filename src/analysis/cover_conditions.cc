@@ -114,7 +114,7 @@ bool all_run(const arith::IterDomains& inputs, arith::Analyzer& analyzer) {
 
 bool proves_all(const Expr& predicate, arith::Analyzer& analyzer) {
   if (const And* both = predicate.as<And>()) return proves_all(both->a, analyzer) && proves_all(both->b, analyzer);
-  return analyzer.can_prove_asked(predicate);
+  return analyzer.can_prove_written_condition(predicate);
 }
 
 /// Whether a nonempty region implies that some iteration satisfies the condition: the region depends on all inputs of

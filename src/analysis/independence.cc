@@ -45,7 +45,7 @@ class Below {
   void take_as_atomic(int at) { atomic_.insert(at); }
   bool is_atomic(int at) const { return atomic_.contains(at); }
 
-  /// Whether it is asked about the buffer.
+  /// Whether the query is about the buffer.
   bool concerns(const Ref<Buffer>& buffer) const {
     if (about_ == Tree::kNone) return true;
     const Block& block = tree_.block_at(about_);

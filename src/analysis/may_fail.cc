@@ -27,13 +27,13 @@ bool has_only_nonzero_constant_divisors(const Expr& e) {
 bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer) {
   if (has_only_nonzero_constant_divisors(e)) return false;
   bool found = false;
-  auto look = [&](const auto& division, Visitor& walk) {
+  auto check_divisor = [&](const auto& division, Visitor& walk) {
     const Expr& by = division->b;
     if (by.dtype().is_int() || by.dtype().is_uint()) found |= !analyzer.can_prove(ne(by, 0));
     walk(division->a);
     walk(by);
   };
-  visit(e, on<FloorDiv, FloorMod, Div, Mod>(look));
+  visit(e, on<FloorDiv, FloorMod, Div, Mod>(check_divisor));
   return found;
 }
 
@@ -61,8 +61,8 @@ bool may_fail(const Expr& e, arith::Analyzer& analyzer, const SureReads& sure) {
 namespace {
 
 bool has_failing_bound(const arith::IntSet& set, arith::Analyzer& analyzer, const SureReads& sure) {
-  auto end_may_fail = [&](const Expr& end) { return end.defined() && may_fail(end, analyzer, sure); };
-  return end_may_fail(set.min) || end_may_fail(set.max);
+  auto bound_may_fail = [&](const Expr& bound) { return bound.defined() && may_fail(bound, analyzer, sure); };
+  return bound_may_fail(set.min) || bound_may_fail(set.max);
 }
 
 }  // namespace

@@ -67,8 +67,8 @@ class Analyzer {
 
   /// Whether the condition always holds; of a vector: in every lane.
   bool can_prove(const Expr& condition);
-  /// can_prove() for a condition as the program states it: int32/int64 values loaded from buffers may wrap in it.
-  bool can_prove_asked(const Expr& condition);
+  /// can_prove() for a condition that the program states: in its sums, int32 and int64 values from buffers may wrap.
+  bool can_prove_written_condition(const Expr& condition);
   bool can_prove_equal(const Expr& a, const Expr& b);
   bool can_prove_less(const Expr& a, const Expr& b);
   bool can_prove_less_equal(const Expr& a, const Expr& b);

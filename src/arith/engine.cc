@@ -49,9 +49,10 @@ Expr Analyzer::simplify_value(const Expr& e) {
 bool Analyzer::can_prove(const Expr& condition) {
   return run_query(*engine_, condition.depth(), [&] { return engine_->prove(condition); });
 }
-bool Analyzer::can_prove_asked(const Expr& condition) {
+bool Analyzer::can_prove_written_condition(const Expr& condition) {
   if (effect_of(condition) == Effect::kPure) return can_prove(condition);
-  if (const And* both = condition.as<And>()) return can_prove_asked(both->a) && can_prove_asked(both->b);
+  if (const And* both = condition.as<And>())
+    return can_prove_written_condition(both->a) && can_prove_written_condition(both->b);
   return is_const_int(simplify(condition), 1);
 }
 bool Analyzer::can_prove_equal(const Expr& a, const Expr& b) {

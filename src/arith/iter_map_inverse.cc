@@ -1,4 +1,4 @@
-// Turning a bijective iteration map around: digits of the outputs flow back through the sums to the input variables.
+// Invert a bijective iteration map: split each output into its digits, and sum the digits of each input variable.
 
 #include "arith/iter_factor.h"
 #include "arith/iter_map.h"
@@ -8,7 +8,7 @@
 namespace tilewright::arith {
 namespace {
 
-/// A fused iterator comes before the iterators of its sum.
+/// Appends the mark in post-order: the iterators that a fused iterator consists of come before it.
 void visit_marks(const IterMarkPtr& mark, std::vector<IterMarkPtr>& post_order) {
   if (is_contained(post_order, mark)) return;
   if (mark->sum) {
@@ -24,10 +24,10 @@ std::unordered_map<NodeRef, Expr> inverse_affine_iter_map(const std::vector<Iter
   Factors f(analyzer);
   std::unordered_map<const IterMark*, Expr> values;
   auto distribute = [&](const IterSumExpr& sum, const Expr& value) {
-    Expr rest = f.sub(value, sum.base);
+    Expr offset = f.sub(value, sum.base);
     for (size_t i : indices_of(sum.args)) {
       const IterSplitExpr& split = sum.args[i];
-      Expr digit = f.div(rest, split.scale);
+      Expr digit = f.div(offset, split.scale);
       if (i > 0) digit = f.mod(digit, split.extent);
       digit = f.mul(digit, split.lower_factor);
       Expr& total = values[split.source.get()];

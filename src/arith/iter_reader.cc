@@ -145,7 +145,8 @@ std::optional<IterSumExpr> IterReader::divide_by_groups(const IterSumExpr& rest,
 std::optional<IterSumExpr> IterReader::digits(IterSplitExpr split, const Expr& divisor, bool quotient) {
   if (!factors_.divides(divisor, split.extent)) {
     if (checked_) fail("a loop is divided by a number that does not divide its extent");
-    // Without a check the last block may be reached in part; that of a lower digit would go on in the next one.
+    // Without a check, only part of the last block may be reached. This is allowed for the top digit alone: a lower
+    // digit carries into the next one.
     const bool is_top = factors_.equal(factors_.mul(split.lower_factor, split.extent), split.source->extent);
     if (!is_top) return std::nullopt;
     split.extent = factors_.mul(factors_.ceil_div(split.extent, divisor), divisor);

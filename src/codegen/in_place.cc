@@ -6,7 +6,7 @@
 // Nothing may move such a load behind the store, also where both are taken to be different memory, since what is stored
 // depends on it.
 //
-// The theorem asks for no order, so it holds for the threads of a kernel too, which are loops here. Pointers to such
+// The theorem requires no order, so it holds for the threads of a kernel too, which are loops here. Pointers to such
 // parameters are not "restrict" in the text of the kernel.
 //
 // That an element is stored once is proved by intervals of indices, from the inside out: a loop moves that of its body

@@ -27,17 +27,17 @@ struct Signature {
     bool written = false;
     bool in_place = false;     ///< may be the tensor of the written parameter, or of an input (in_place.h)
     int64_t alignment = 0;     ///< in bytes; 0: of the element type
-    int64_t aligned_copy = 0;  ///< bytes that are copied where they begin inside of a line; 0: none (tile_loads.h)
+    int64_t aligned_copy = 0;  ///< bytes to copy if they are not aligned to a cache line; 0: never (tile_loads.h)
     int symbol = -1;           ///< scalars: the slot
-    int position = 0;          ///< among the tensors, or among the scalars
+    int position = 0;          ///< number among the tensors, or among the scalars
   };
   struct Symbol {
     Ref<Var> var;  ///< null for the slot of an expression
     std::string name;
     int bits = 64;
   };
-  /// Slot `slot`, bound by dimension `dim` of tensor `tensor`, has to equal `value`. Dimensions as tw_fail_dim counts
-  /// them: with strides and the element offset behind them.
+  /// Slot `slot`, bound by dimension `dim` of tensor `tensor`, has to equal `value`. `dim` counts as in tw_fail_dim:
+  /// the dimensions, the strides, then the element offset.
   struct Check {
     int tensor = 0, dim = 0, slot = 0;
     Expr value;
@@ -49,15 +49,15 @@ struct Signature {
   std::vector<Check> checks;
   int num_tensors = 0, num_scalars = 0;
 
-  /// The slots that no scalar parameter takes: what a body receives after its parameters, in this order.
+  /// Returns the slots that are not scalar parameters: the body's arguments after its parameters, in this order.
   std::vector<int> shape_slots() const;
 };
 
-/// ScriptError "codegen/..." for parameters that no caller could pass. `module`: where kernels are that the function
-/// launches; they write only what they store to.
+/// Returns the signature of a function; ScriptError "codegen/..." for parameters that no caller could pass. `module`:
+/// contains the kernels that the function launches, whose stores show which parameters are written.
 Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& name, const Ref<Module>& module = {});
 
-/// How C names the variables of index arithmetic.
+/// Spellings of variables in C.
 struct NamesInC {
   std::function<std::string(const Expr&)> name_of;
   /// Whether a variable may be negative. If this is set, the text is exact C: quotients round towards minus infinity,
@@ -65,7 +65,7 @@ struct NamesInC {
   std::function<bool(const Ref<Var>&)> may_be_negative = {};
 };
 
-/// Index arithmetic as C writes it: "n + 1". Nothing for what is not index arithmetic.
+/// Returns index arithmetic as C text: "n + 1". Nothing for other expressions.
 std::optional<std::string> infix_text(const Expr& e, const NamesInC& names);
 
 /// Returns the type as a DLPack type; bool is kDLBool.

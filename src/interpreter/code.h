@@ -72,7 +72,7 @@ enum class Op : uint8_t {
   kAddress,        // dst = address of the first element of Access a
   kAtomic,         // dst = element of Access a, which becomes that and b; dst + 1 is scratch; extra: Intrinsic
   kSearch,         // dst = the place in [b, c) where Access a, at dst, holds the value of slot extra, or -1; dst + 1 is
-                   // used on the way
+                   // scratch
   kJump,           // to a
   kJumpIfZero,     // dst == 0: to a
   kJumpIfDiffer,   // a != b: to c
@@ -87,10 +87,10 @@ enum class Op : uint8_t {
   kEnter,          // a parallel loop over dst; extra: number of the LoopSite
   kIterate,        // next iteration of the innermost parallel loop
   kLeave,
-  kFork,  // threads over dst from a, b of them, run up to kJoin and go on behind it, at c; extra: LoopSite
+  kFork,  // threads over dst from a, b of them, run up to kJoin, then continue at c; extra: LoopSite
   kJoin,
   kBarrier,       // extra: number of the Site
-  kCloseGroup,    // closes a group of stores on their way
+  kCloseGroup,    // commits a group of asynchronous stores
   kWaitGroup,     // until all groups but the last a have arrived
   kWarp,          // dst: results, a: what the thread gives; extra: number of the WarpSite
   kCall,          // a: number of the CallSite

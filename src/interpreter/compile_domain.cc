@@ -1,4 +1,4 @@
-// Checks of what blocks declare of buffers, where they begin.
+// Checks at the entry of a block that buffers satisfy its declarations: ranges, order and disjointness of values.
 
 #include "analysis/brief.h"
 #include "interpreter/compile.h"
@@ -8,7 +8,7 @@
 
 namespace tilewright::interpreter {
 
-/// A declaration about a sparse buffer refers to the array of its elements.
+/// Returns the array of a sparse buffer's elements, to which declarations about the buffer refer.
 Ref<Buffer> Compiler::array_of(const Ref<Buffer>& buffer) {
   if (!buffer.defined() || buffer->axes.empty()) return buffer;
   Buffer array = *buffer;
@@ -19,7 +19,7 @@ Ref<Buffer> Compiler::array_of(const Ref<Buffer>& buffer) {
   return made;
 }
 
-/// A block around has checked the same declaration, and no block inside may write the buffer.
+/// Checks a declaration, unless an enclosing block has the same one: no block inside may write the buffer.
 void Compiler::declare_domain(const BufferDomain& domain, const NodeRef& node) {
   const bool is_checked = any_of(declared_, [&](const BufferDomain& known) { return is_same(known, domain); });
   if (!is_checked) {
@@ -31,7 +31,8 @@ void Compiler::declare_domain(const BufferDomain& domain, const NodeRef& node) {
   declared_.push_back(domain);
 }
 
-/// Loads are compiled as those of a program: of indices that are variables, which the slots of counters stand for.
+/// Checks all elements. Indices are variables that are bound to the slots of the loop counters, so that loads compile
+/// like those of a program.
 void Compiler::check_domain(const BufferDomain& domain, const NodeRef& node) {
   const Ref<Buffer>& buffer = domain.buffer;
   int declared = site(node, buffer,
@@ -40,8 +41,8 @@ void Compiler::check_domain(const BufferDomain& domain, const NodeRef& node) {
   std::vector<Expr> indices;
   auto compare = [&](int position) {
     Expr value = make<BufferLoad>({.buffer = buffer, .indices = indices, .predicate = {}});
-    int held = expr(logical_and(le(domain.min, value), lt(value, domain.end)));
-    require_declared(held, position, expr(value), declared);
+    int holds = expr(logical_and(le(domain.min, value), lt(value, domain.end)));
+    require_declared(holds, position, expr(value), declared);
   };
   auto nest = [&](auto&& self, size_t dimension) -> void {
     scoped([&] {
@@ -73,17 +74,17 @@ void Compiler::check_longest(const BufferDomain& domain, const NodeRef& node) {
   const int declared = site(
       node, buffer,
       "no value of '" + buffer->name + "' exceeds the one before it by more than " + analysis::brief(domain.longest));
-  auto wide = [](const Expr& e) { return tilewright::cast(DataType::int_(64), e); };
+  auto to_int64 = [](const Expr& e) { return tilewright::cast(DataType::int_(64), e); };
   scoped([&] {
     each_position(constant(1), expr(buffer->shape[0]), [&](int position) {
       Ref<Var> index = var("i", DataType::int_(64));
       with_definition(index, position, [&] {
         auto load = [&](const Expr& at) {
-          return wide(make<BufferLoad>({.buffer = buffer, .indices = {at}, .predicate = {}}));
+          return to_int64(make<BufferLoad>({.buffer = buffer, .indices = {at}, .predicate = {}}));
         };
         const Expr value = load(index);
-        const int held = expr(le(value - load(Expr(index) - 1), wide(domain.longest)));
-        require_declared(held, position, expr(value), declared);
+        const int holds = expr(le(value - load(Expr(index) - 1), to_int64(domain.longest)));
+        require_declared(holds, position, expr(value), declared);
       });
     });
   });
@@ -104,12 +105,12 @@ void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
       Ref<Var> index = var("i", DataType::int_(64));
       with_definition(index, position, [&] {
         Expr value = load(buffer, index), before = load(buffer, Expr(index) - 1);
-        int held = expr(domain.order == ValueOrder::kIncreasing ? lt(before, value) : le(before, value));
-        require_declared(held, position, expr(value), declared);
+        int holds = expr(domain.order == ValueOrder::kIncreasing ? lt(before, value) : le(before, value));
+        require_declared(holds, position, expr(value), declared);
       });
     });
   };
-  auto is_at = [&](const Expr& begin, const Expr& end, const Expr& wanted) {
+  auto require_value = [&](const Expr& begin, const Expr& end, const Expr& wanted) {
     each_position(expr(begin), expr(end), [&](int position) {
       Ref<Var> index = var("i", DataType::int_(64));
       with_definition(index, position, [&] {
@@ -121,8 +122,8 @@ void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
   scoped([&] {
     if (domain.order == ValueOrder::kOffsets) {
       const Expr count = tilewright::cast(DataType::int_(64), buffer->shape[0]);
-      is_at(i64(0), min(count, Expr(i64(1))), domain.min);
-      is_at(max(count - 1, Expr(i64(0))), count, domain.end - 1);
+      require_value(i64(0), min(count, Expr(i64(1))), domain.min);
+      require_value(max(count - 1, Expr(i64(0))), count, domain.end - 1);
     }
     if (!domain.has_segments()) return ascends(constant(1), expr(buffer->shape[0]));
     if (domain.segment_length.defined()) {
@@ -147,7 +148,7 @@ void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
   });
 }
 
-/// Each value of the first buffer is looked for in the second one; where that is the same, behind the value.
+/// Checks that no value of `one` occurs in `other`; if they are the same buffer, at a later position.
 void Compiler::check_absent(const Ref<Buffer>& one, const Ref<Buffer>& other, int declared, const NodeRef& node) {
   scoped([&] {
     each_position(constant(0), expr(one->shape[0]), [&](int position) {

@@ -9,8 +9,8 @@
 #include "ir/async_copy.h"
 #include "ir/atomic_operation.h"
 #include "ir/build.h"
-#include "ir/byte_products.h"
 #include "ir/call_operands.h"
+#include "ir/dot4.h"
 #include "ir/kind_cases.h"
 #include "ir/traverse.h"
 #include "support/ranges.h"
@@ -18,7 +18,7 @@
 namespace tilewright::interpreter {
 namespace {
 
-/// Whether evaluating the expression may fail or cost: then `and` must not evaluate it in vain.
+/// Whether evaluating the expression may fail or is expensive: then `and` must not evaluate it needlessly.
 bool may_fail(const Expr& e) { return has_node<BufferLoad, Call, Div, Mod, FloorDiv, FloorMod>(e); }
 
 struct Operator {
@@ -456,7 +456,7 @@ int Compiler::call(const Expr& e) {
       }
       return unsupported(name + kOtherCode, e);
     case Intrinsic::k_call_pure_extern:
-      if (auto products = ByteProducts::of(call)) {
+      if (auto products = Dot4::of(call)) {
         const int a = expr(products->a), b = expr(products->b);
         return sums_of_products(e.dtype(), a, b, 4, products->sum);
       }

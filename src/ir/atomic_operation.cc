@@ -10,7 +10,7 @@
 namespace tilewright {
 namespace {
 
-const BufferLoad* element_behind(const Call& call) {
+const BufferLoad* updated_element(const Call& call) {
   return call.args.empty() ? nullptr : addressed_element(call.args[0]);
 }
 
@@ -18,11 +18,11 @@ struct Fault {
   std::string message, hint;
 };
 
-/// Why the atomic call is malformed; nothing if it is not.
+/// Returns why the atomic call is malformed; nothing if it is well-formed.
 std::optional<Fault> fault_of(const Call& call) {
   const Intrinsic intrinsic = intrinsic_of(call);
   const std::string name = "T." + std::string(intrinsic_row(intrinsic).name);
-  const BufferLoad* element = element_behind(call);
+  const BufferLoad* element = updated_element(call);
   if (call.args.size() != 2 || !element) {
     return Fault{name + " of what is not an element of a buffer",
                  "pass the address of an element first: " + name + "(T.address_of(A[i]), value)"};
@@ -72,7 +72,8 @@ bool has_atomic(Intrinsic intrinsic, DataType type) {
   return type.is_int() || type.is_uint() || (is_ieee && takes_floats);
 }
 
-/// The atomic operation of a reduction step, up to the sign of what is subtracted; kUnknown if there is none.
+/// Returns the intrinsic that executes a reduction step atomically; kUnknown if there is none. A difference adds the
+/// negated operand.
 static Intrinsic atomic_of(const ReductionStep& step) {
   if (step.is_sum() || step.is_difference()) return Intrinsic::k_atomic_add;
   if (step.is_min()) return Intrinsic::k_atomic_min;
@@ -92,7 +93,7 @@ static Intrinsic atomic_of(const ReductionStep& step) {
 std::optional<AtomicOperation> AtomicOperation::of(const Expr& e) {
   const Call* call = e.as<Call>();
   if (!call || !is_atomic(intrinsic_of(*call)) || fault_of(*call)) return {};
-  const BufferLoad* element = element_behind(*call);
+  const BufferLoad* element = updated_element(*call);
   return AtomicOperation{intrinsic_of(*call), call->args[0], element->buffer, element->indices, call->arg(1)};
 }
 

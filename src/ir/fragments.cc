@@ -97,10 +97,10 @@ std::optional<Stmt> Fragments::as_loops(const Call& step, const Expr& stores) co
   if (!shape) return {};
   const Ref<Var> data = step.args[0].borrow<Var>();
   Ref<Var> i = var("i"), j = var("j");
-  auto at = [](const FragmentShape& of, const Expr& index, const Expr& row, const Expr& column) {
+  auto index_in = [](const FragmentShape& of, const Expr& index, const Expr& row, const Expr& column) {
     return cast(DataType::int_(32), index) * i32(of.rows() * of.columns()) + row * i32(of.columns()) + column;
   };
-  auto all = [](const FragmentShape& of, const Expr& index) {
+  auto end_of = [](const FragmentShape& of, const Expr& index) {
     return (cast(DataType::int_(32), index) + 1) * i32(of.rows() * of.columns());
   };
   auto nest = [&](Stmt body) { return loop(i, i32(shape->rows()), loop(j, i32(shape->columns()), std::move(body))); };
@@ -109,23 +109,23 @@ std::optional<Stmt> Fragments::as_loops(const Call& step, const Expr& stores) co
     auto a = shape_of(step.args[2]), b = shape_of(step.args[4]), c = shape_of(step.args[6]);
     if (!a || !b || !c || a->k != b->k) return {};
     const Expr to(step.args[1]), of_a(step.args[3]), of_b(step.args[5]), of_c(step.args[7]);
-    Ref<Buffer> sums = flat_view(data, shape->dtype, all(*shape, to));
-    Ref<Buffer> one = flat_view(step.args[2].borrow<Var>(), a->dtype, all(*a, of_a));
-    Ref<Buffer> other = flat_view(step.args[4].borrow<Var>(), b->dtype, all(*b, of_b));
-    Ref<Buffer> before = flat_view(step.args[6].borrow<Var>(), c->dtype, all(*c, of_c));
+    Ref<Buffer> result = flat_view(data, shape->dtype, end_of(*shape, to));
+    Ref<Buffer> left = flat_view(step.args[2].borrow<Var>(), a->dtype, end_of(*a, of_a));
+    Ref<Buffer> right = flat_view(step.args[4].borrow<Var>(), b->dtype, end_of(*b, of_b));
+    Ref<Buffer> accumulator = flat_view(step.args[6].borrow<Var>(), c->dtype, end_of(*c, of_c));
     Ref<Var> kk = var("k");
     const DataType t = shape->dtype;
-    const std::vector<Expr> place = {at(*shape, to, i, j)};
-    Expr product = cast(t, load(one, {at(*a, of_a, i, kk)})) * cast(t, load(other, {at(*b, of_b, kk, j)}));
-    Stmt body = nest(seq({store(sums, load(before, {at(*c, of_c, i, j)}), place),
-                          loop(kk, i32(a->k), store(sums, load(sums, place) + product, place))}));
-    return declared(sums, declared(one, declared(other, declared(before, std::move(body)))));
+    const std::vector<Expr> position = {index_in(*shape, to, i, j)};
+    Expr product = cast(t, load(left, {index_in(*a, of_a, i, kk)})) * cast(t, load(right, {index_in(*b, of_b, kk, j)}));
+    Stmt body = nest(seq({store(result, load(accumulator, {index_in(*c, of_c, i, j)}), position),
+                          loop(kk, i32(a->k), store(result, load(result, position) + product, position))}));
+    return declared(result, declared(left, declared(right, declared(accumulator, std::move(body)))));
   }
   const Expr index(step.args[4]);
-  Ref<Buffer> fragment = flat_view(data, shape->dtype, all(*shape, index));
-  const std::vector<Expr> place = {at(*shape, index, i, j)};
+  Ref<Buffer> fragment = flat_view(data, shape->dtype, end_of(*shape, index));
+  const std::vector<Expr> position = {index_in(*shape, index, i, j)};
   if (intrinsic == Intrinsic::k_tvm_fill_fragment) {
-    return declared(fragment, nest(store(fragment, step.arg(5), place)));
+    return declared(fragment, nest(store(fragment, step.arg(5), position)));
   }
   auto memory = step.args.size() == 8 ? memory_of(step.args[5]) : std::nullopt;
   if (!memory) return {};
@@ -137,9 +137,9 @@ std::optional<Stmt> Fragments::as_loops(const Call& step, const Expr& stores) co
   Ref<Buffer> elements = flat_view(memory->data, memory->dtype, offset + stride * i32(lines - 1) + i32(length));
   const std::vector<Expr> element = {offset + (is_col_major ? Expr(j) * stride + i : Expr(i) * stride + j)};
   if (intrinsic == Intrinsic::k_tvm_load_matrix_sync) {
-    return declared(elements, declared(fragment, nest(store(fragment, load(elements, element), place))));
+    return declared(elements, declared(fragment, nest(store(fragment, load(elements, element), position))));
   }
-  Stmt body = nest(store(elements, load(fragment, place), element));
+  Stmt body = nest(store(elements, load(fragment, position), element));
   if (stores.defined()) body = make<IfThenElse>({stores, std::move(body), {}});
   return declared(elements, declared(fragment, std::move(body)));
 }

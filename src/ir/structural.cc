@@ -3,7 +3,7 @@
 // Comparer walks both at once over their field lists. A field `Def<T>` pairs the two variables (buffers, axes) that it
 // defines: bind() gives both the same number, and a later use matches where the numbers do. A variable that neither
 // program defines is equal to itself only; with map_free_vars, it is paired with its counterpart at its first use.
-// A prover, if there is one, is asked about integer expressions that differ in their text, with all pairs so far.
+// A prover, if there is one, decides whether integer expressions of different form are equal, given all pairs so far.
 //
 // HashWalk reads the same fields in the same order and numbers definitions in the same way, so equal programs have
 // equal hashes.

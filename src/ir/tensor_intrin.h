@@ -43,7 +43,7 @@ struct TensorIntrin {
 /// ArgumentError "tensor-intrin/signature" if the buffers of description and implementation differ, and
 /// "tensor-intrin/name" if the name is registered and `replace` is not set.
 Status register_tensor_intrin(TensorIntrin intrin, bool replace = false);
-/// Returns null if no intrinsic has that name, also after the source (below) was asked to register it.
+/// Returns null if no intrinsic has that name, and the callback (below) registers none.
 std::shared_ptr<const TensorIntrin> find_tensor_intrin(std::string_view name);
 /// Sets a callback for names that are not in the table. It may register the intrinsic: families of intrinsics of any
 /// size are created on demand, for example when a trace from another process is replayed. It is called without a lock

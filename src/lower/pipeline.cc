@@ -14,7 +14,6 @@
 #include "sparse/lower_iterations.h"
 #include "support/interruption.h"
 #include "support/raised_codes.h"
-#include "target/memory_scope.h"
 
 namespace tilewright::lower {
 namespace {
@@ -22,81 +21,84 @@ namespace {
 constexpr Stage kScheduled = Stage::kScheduled, kLowered = Stage::kLowered;
 using enum TargetSet;
 
-/// The one list.
+/// All passes, in order; each row has the reason for its position.
 constexpr Row kRows[] = {
-    {"bind_launches", bind_launches, kMachines, kScheduled, "the passes behind look for threads in loops"},
+    {"bind_launches", bind_launches, kMachines, kScheduled, "later passes look for threads in loops"},
     {"plan_allocations", plan_allocations, kAll, kScheduled,
      "while blocks are whole: axes show which loops carry values in a buffer"},
-    {"check_races", check_races, kMachines, kScheduled, "what each iteration has for itself is not a race"},
+    {"check_races", check_races, kMachines, kScheduled,
+     "after allocation: buffers private to an iteration cannot race"},
     {"check_first_values", check_first_values, kMachines, kScheduled, "blocks still have their inits"},
     {"lower_prefetches", lower_prefetches, kAll, kScheduled,
-     "allocation locations and races go by what a hint names; the passes behind know loads only"},
+     "allocation locations and race checks use the regions of hints; later passes know loads only"},
     {"lower_atomics", lower_atomics, kAll, kScheduled,
-     "facts about blocks know their updates; the next pass would put the steps of threads together"},
+     "block analyses still recognize updates; the next pass would combine the steps of threads"},
     {"lower_thread_reductions", lower_thread_reductions, kGpu, kScheduled,
-     "inits and axes say what is reduced, and from what"},
+     "inits and axes still show the reduction and its initial value"},
     {"lower_init_blocks", lower_init_blocks, kAll, kScheduled,
-     "the condition is stated in reduction axes, which the next pass takes away"},
+     "the condition is stated in reduction axes, which inline_block_axes removes"},
     {"skip_zero_terms", skip_zero_terms, kAll, kScheduled,
      "blocks still have their annotations, and inits are no longer part of them"},
     {"inline_block_axes", inline_block_axes, kAll, kScheduled,
-     "regions and predicates can be compared once they speak of loops only"},
+     "regions and predicates over loop variables alone can be compared"},
     {"check_bounds", check_bounds, kAll, kScheduled,
-     "buffers still have the user's shapes, and nothing judges blocks by their bodies any more"},
+     "buffers still have the user's shapes, and no later pass analyzes the bodies of blocks"},
     {"compact_buffers", compact_buffers, kAll, kScheduled,
-     "buffers are in their final places, and predicates still at their blocks"},
+     "allocations are at their final locations, and blocks still have their predicates"},
     {"lower_match_buffers", lower_match_buffers, kAll, kScheduled,
-     "views follow their sources, which may just have moved"},
+     "after compact_buffers, which may have changed the sources of views"},
     {"bind_loop_bounds", bind_loop_bounds, kAll, kScheduled,
-     "views are gone, so that buffers say what is changed; no loop is cut yet"},
-    {"lower_auto_copies", lower_auto_copies, kGpu, kScheduled,
-     "regions do not change any more; the next pass takes the copies apart"},
+     "views are gone, so that stores name the buffers that they change; no loop is split yet"},
+    {"lower_auto_copies", lower_auto_copies, kGpu, kScheduled, "regions are final; the next pass splits these copies"},
     {"stage_shared_copies", stage_shared_copies, kAll, kScheduled,
-     "the next pass counts loads and stores by themselves"},
+     "the next pass counts loads and stores as separate statements"},
     {"inject_software_pipelines", inject_software_pipelines, kAll, kScheduled,
-     "buffers have their final shapes, and blocks say what belongs to one statement"},
+     "buffers have their final shapes, and a block is one statement of the pipeline"},
     {"wait_between_blocks", wait_between_blocks, kGpu, kScheduled,
-     "the last to see which statements belong to one block"},
+     "the last pass that sees which statements belong to one block"},
     {"lower_blocks", lower_blocks, kAll, kLowered, "after everything that needs to know what a block reads and writes"},
-    {"flatten_buffers", flatten_buffers, kAll, kLowered, "buffers have their final shapes and places"},
-    {"inline_lets", inline_lets, kMachines, kLowered, "the passes behind look for clamped indices and conditions"},
+    {"flatten_buffers", flatten_buffers, kAll, kLowered, "buffers have their final shapes and locations"},
+    {"inline_lets", inline_lets, kMachines, kLowered, "later passes look for clamped indices and conditions"},
     {"inject_virtual_threads", inject_virtual_threads, kGpu, kLowered, "loops are still where the schedule has them"},
     {"check_private_memory", check_private_memory, kGpu, kLowered,
-     "virtual threads run one after another; the next pass gives memory to each thread"},
+     "virtual threads are serial loops now; the next pass gives each thread its own memory"},
     {"unify_threads", unify_threads, kGpu, kLowered, "variables of one axis become one before indices are simplified"},
     {"trim_private_memory", trim_private_memory, kGpu, kLowered,
-     "one variable numbers the threads of an axis; places of registers become constants further on"},
-    {"peel_edges", peel_edges, kCpu, kLowered, "indices between the edges become simple ones"},
+     "each axis has one variable; later passes turn register indices into constants"},
+    {"peel_edges", peel_edges, kCpu, kLowered, "indices of iterations that are not at an edge become simple"},
     {"simplify_indices", simplify_indices, kAll, kLowered, "before loops are copied: one index instead of many"},
     {"vectorize_choices", vectorize_choices, kCpu, kLowered,
-     "indices are flat and simple, and nothing has vectorized across rows"},
+     "indices are flat and simple, and no loop over rows is vectorized yet"},
     {"vectorize_plain_loops", vectorize_plain_loops, kCpu, kLowered, "strides of flat, simple indices can be read off"},
     {"jam_reductions", jam_reductions, kCpu, kLowered,
-     "what is vectorized is known; the next pass reduces what is left, one result after another"},
+     "vectorized loops are known; the next pass reduces the remaining results one by one"},
     {"vectorize_reductions", vectorize_reductions, kCpu, kLowered,
-     "what is vectorized is known, and not yet cut into vectors"},
+     "vectorized loops are known, and not yet split into vectors"},
     {"split_vector_loops", split_vector_loops, kCpu, kLowered,
-     "makes conditions, for the next pass to take away from full vectors"},
-    {"partition_loops", partition_loops, kAll, kLowered, "predicates of blocks are conditions now, and not yet masks"},
+     "adds conditions, which the next pass removes from full vectors"},
+    {"partition_loops", partition_loops, kAll, kLowered, "predicates of blocks are branches now, and not yet masks"},
     {"vectorize_loops", vectorize_loops, kAll, kLowered,
-     "before unrolling: what is inside is copied once instead of once a lane"},
-    {"form_dot_products", form_dot_products, kCpu, kLowered, "vectors are made, and loops over them still there"},
-    {"flip_once", flip_once, kCpu, kLowered, "after what flips, before loads are copied"},
-    {"transpose_loads", transpose_loads, kCpu, kLowered, "vectors are made, and loops over them still there"},
+     "before unrolling, which then copies a vector statement instead of one per lane"},
+    {"form_dot_products", form_dot_products, kCpu, kLowered, "vectors exist, and loops over them are not unrolled yet"},
+    {"flip_once", flip_once, kCpu, kLowered,
+     "after form_dot_products, which flips signs; before unrolling copies the loads"},
+    {"transpose_loads", transpose_loads, kCpu, kLowered, "vectors exist, and loops over them are not unrolled yet"},
     {"lower_warp_memory", lower_warp_memory, kGpu, kLowered,
-     "threads are unified; the next pass makes the places of registers constants"},
+     "threads are unified; the next pass turns register indices into constants"},
     {"unroll_loops", unroll_loops, kAll, kLowered, "makes the indices of local buffers constants"},
     {"lower_async_copies", lower_async_copies, kGpu, kLowered,
-     "loops are as they stay; copies are alive until they are waited for, which the plan of memory has to see"},
-    {"split_host_device", split_host_device, kGpu, kLowered, "loops are as they stay: kernels can be taken out"},
+     "loops are final; a copy uses its buffer until the wait, which plan_shared_memory has to see"},
+    {"split_host_device", split_host_device, kGpu, kLowered, "loops are final: kernels can become functions"},
     {"plan_shared_memory", plan_shared_memory, kGpu, kLowered,
-     "accesses are as they stay, and each kernel has its own"},
-    {"scalarize_vectors", scalarize_vectors, kGpu, kLowered, "nothing behind looks at lanes"},
-    {"promote_registers", promote_registers, kCpu, kLowered, "needs those constants"},
-    {"plan_workspaces", plan_workspaces, kCpu, kLowered, "what is left is memory"},
-    {"promote_accumulators", promote_accumulators, kCpu, kLowered, "its registers share no memory with what is placed"},
-    {"carry_values", carry_values, kCpu, kLowered, "its registers share no memory with what is placed"},
-    {"check_sizes", check_sizes, kMachines, kLowered, "passes look for loops and buffers at the top of a function"},
+     "accesses are final, and each kernel has its own buffers"},
+    {"scalarize_vectors", scalarize_vectors, kGpu, kLowered, "no later pass uses lanes"},
+    {"promote_registers", promote_registers, kCpu, kLowered, "needs the constant indices that unroll_loops makes"},
+    {"plan_workspaces", plan_workspaces, kCpu, kLowered, "buffers that are not in registers are in memory"},
+    {"promote_accumulators", promote_accumulators, kCpu, kLowered,
+     "after plan_workspaces: its registers share no memory with buffers"},
+    {"carry_values", carry_values, kCpu, kLowered, "after plan_workspaces: its registers share no memory with buffers"},
+    {"check_sizes", check_sizes, kMachines, kLowered,
+     "last: other passes expect loops and buffers at the top of a function"},
 };
 
 constexpr bool is_handled(Sort sort, Kind kind) { return sort != Sort::kFunc || kind == Kind::kPrimFunc; }
@@ -119,22 +121,6 @@ void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer) {
   for (const BufferDomain& domain : buffer_domains(*root->block)) arith::assume(analyzer, domain);
 }
 
-bool is_local(const Buffer& buffer) { return memory_scope(buffer.scope()).on_cpu == Storage::kRegisters; }
-
-bool is_local(const Allocate& allocate) {
-  const PointerType* type = allocate.buffer_var->type_annotation.as<PointerType>();
-  return type && memory_scope(type->storage_scope).on_cpu == Storage::kRegisters;
-}
-
-std::string why_no_registers(const Allocate& allocate, const Target& target) {
-  auto size = allocate.extents.size() == 1 ? const_int(allocate.extents[0]) : std::nullopt;
-  if (!size) return "its size is not a constant";
-  int64_t bytes = *size * allocate.dtype.bytes() * allocate.dtype.lanes;
-  if (bytes <= register_bytes(target)) return "";
-  return "its " + std::to_string(bytes) + " bytes are more than the " + std::to_string(register_bytes(target)) +
-         " of all vector registers";
-}
-
 Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage, bool accesses) {
   Status status = verify(module, stage);
   if (status.ok() && accesses && stage == Stage::kScheduled) status = analysis::verify_accesses(module);
@@ -155,7 +141,7 @@ Status check_registers(const Ref<Module>& module, const PassContext& context, bo
   if (flat) {
     visit(module, [&](const Ref<Allocate>& allocate) {
       if (failed || !is_local(*allocate)) return;
-      std::string reason = why_no_registers(*allocate, context.target);
+      std::string reason = why_not_in_registers(*allocate, context.target);
       if (!reason.empty()) failed = Promotion{"", allocate->buffer_var->name_hint, false, 0, reason, allocate.span()};
     });
   }

@@ -1,4 +1,4 @@
-// Facts about programs that the tuner's Python side asks for.
+// Program analyses for the Python side of the tuner.
 
 #include "analysis/block_access_region.h"
 #include "analysis/reducer.h"

@@ -1,4 +1,4 @@
-// How blocks fit tensor intrinsics.
+// Bindings of auto-tensorization: matching blocks to tensor intrinsics.
 
 #include "python/search_components.h"
 #include "search/auto_tensorize.h"
@@ -39,18 +39,20 @@ nb::object layout_mapping(const SchedulePtr& sch, const PyBlock& block, const Re
 }  // namespace
 
 void bind_auto_tensorize(nb::module_& m) {
-  m.def("loop_mapping", &loop_mapping, "sch"_a, "block"_a, "desc"_a, "allow_padding"_a,
-        "The loops around a block that stand for those of a description, and how its axes are to be padded; or None.",
-        nb::sig("def loop_mapping(sch: Schedule, block: BlockRV, desc: PrimFunc, allow_padding: bool) -> "
-                "tuple[list[tuple[LoopRV, For]], list[int] | None] | None"));
+  m.def(
+      "loop_mapping", &loop_mapping, "sch"_a, "block"_a, "desc"_a, "allow_padding"_a,
+      "Return the loops around a block that match those of a description, and the padding of its axes; None if it does "
+      "not match.",
+      nb::sig("def loop_mapping(sch: Schedule, block: BlockRV, desc: PrimFunc, allow_padding: bool) -> "
+              "tuple[list[tuple[LoopRV, For]], list[int] | None] | None"));
   m.def("tile_with_tensor_intrin", &tile_with_tensor_intrin, "sch"_a, "block"_a, "intrin_name"_a, "allow_padding"_a,
-        "Split and reorder the loops of a block so that the innermost ones are those of an intrinsic: the first, or "
-        "None.",
+        "Split and reorder the loops of a block so that the innermost ones match an intrinsic. Return the outermost of "
+        "these; None if the block does not match.",
         nb::sig("def tile_with_tensor_intrin(sch: Schedule, block: BlockRV, intrin_name: str, allow_padding: bool) -> "
                 "LoopRV | None"));
   m.def(
       "layout_mapping", &layout_mapping, "sch"_a, "block"_a, "desc"_a,
-      "How the axes of a block join to those of a description; None where it computes something else.",
+      "Return how the axes of a block map to those of a description; None if it computes something else.",
       nb::sig("def layout_mapping(sch: Schedule, block: BlockRV, desc: PrimFunc) -> "
               "tuple[IndexMap, dict[Buffer, Buffer], dict[Buffer, list[Expr]], list[IterVar], list[IterVar]] | None"));
 }

@@ -115,7 +115,7 @@ struct PythonCostModel final : PythonClass<CostModel, kCostModelException> {
   }
   Result<std::vector<double>> predict(const TuneContext& context, const MeasureCandidates& candidates) override {
     return call("predict", [&](const nb::object&) -> Result<std::vector<double>> {
-      // The same function that models call when they rank together.
+      // scores_from() also checks the scores of models that rank for several tasks.
       nb::object scores_from = nb::module_::import_("tilewright.cost_model.features_of").attr("scores_from");
       Numbers scores = numbers_of(scores_from(nb::find(self()), context_to_python(context), candidates));
       std::vector<double> values(scores.data(), scores.data() + scores.size());
@@ -236,7 +236,7 @@ void bind_cost_models(nb::module_& m) {
             });
           },
           "model"_a, "report"_a,
-          "The model, but for its errors.\n\nArgs:\n    model: the one that is asked.\n"
+          "The model, but for its errors.\n\nArgs:\n    model: the wrapped model.\n"
           "    report: receives the message of the first error.",
           nb::sig("def __init__(self, model: CostModel, report: Callable[[str], object]) -> None"))
       .def(

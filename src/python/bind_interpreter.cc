@@ -234,7 +234,7 @@ void bind_interpreter(nb::module_& m) {
       "suffice "
       "for.\n\n"
       "Raises:\n"
-      "    tilewright.ScriptError: the program did something undefined on the way.\n"
+      "    tilewright.ScriptError: the program did something undefined.\n"
       "    tilewright.ArgumentError: the arguments do not fit the parameters, or an index is out of bounds.");
   m.def("verify", &verify_python, "node"_a, "stage"_a = "scheduled",
         "Checks that a program is well formed.\n\n"

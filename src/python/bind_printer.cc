@@ -10,7 +10,8 @@
 namespace tilewright::python {
 namespace {
 
-// ---- options as arguments: annotations of places are dicts; a place that can spell itself for a program is asked
+// ---- options as arguments. Annotations by location are dicts. A location with a method to_text(program) is converted
+// by it.
 
 template <class F>
 struct OptionArgument {

@@ -208,7 +208,7 @@ Status register_python_rule(const std::string& name, nb::callable function, bool
   return search::register_custom_rule(name, std::move(rule), replace);
 }
 
-/// Formats that decompose_format knows by name are functions of Python: what `function` gives when a step asks for one.
+/// Sets the Python function that returns a format by its name, for decompose_format.
 template <class F>
 void set_formats(F function) {
   schedule::set_format_templates([function](const schedule::FormatRequest& request) {

@@ -118,7 +118,7 @@ bool convert_strides(const tw_signature* signature, const tw_param* param, Tenso
   int64_t* strides = argument.strides;
   if (view.ndim > TensorArgument::kInlineDims) strides = argument.heap_strides = new int64_t[view.ndim];
   argument.tensor.strides = strides;
-  if (!view.strides) {  // compact, whatever was asked for: arrays of ctypes
+  if (!view.strides) {  // compact: ctypes arrays export no strides, even on request
     int64_t elements = 1;
     for (int d = view.ndim; d-- > 0; elements *= view.shape[d]) strides[d] = elements;
     return true;

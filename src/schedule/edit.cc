@@ -121,7 +121,7 @@ Ref<Block> TreeEdit::finish() {
   if (changes_.empty()) return root;
   Ref<Block> result;
   with_stack_for(root.depth(), [&] { result = rebuild_block(root, 0); });
-  Tree::of(result, tree_);  // whatever comes next asks for it
+  Tree::of(result, tree_);  // the next step needs the tree
   // Derive the scope of a long body from the old one, since only a few statements have changed.
   if (const SeqStmt* body = result->body.as<SeqStmt>(); body && body->seq.size() >= kLongBody) {
     analysis::Scope::of(*result, *root);

@@ -119,7 +119,7 @@ class IRBuilder {
   void open(const FramePtr& frame, bool concise);
   /// Closes the frame, after the concise ones inside it.
   void close(const FramePtr& frame);
-  /// Drops the frame and all inside it without building anything: an exception is on its way.
+  /// Drops the frame and all inside it without building anything: an exception is propagating.
   void abandon(const FramePtr& frame);
 
   /// Appends to the innermost frame; without a frame the statement is the result.

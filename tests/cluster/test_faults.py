@@ -244,7 +244,7 @@ def change(answer):
 
     other = threading.Thread(target=join)
     other.start()
-    with pytest.warns(UserWarning, match="gets no more candidates of this search: the program as it was written is wr"):
+    with pytest.warns(UserWarning, match="gets no more candidates of this search: the unscheduled program computes wr"):
         result = tw.tune(scale, **SEARCH, database=tmp_path / "t.db", cluster=machines.address)
     other.join()
     assert result.stop_reason == "trials"

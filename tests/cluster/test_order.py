@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import random
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from tests.search.programs import scale, tiles
 
 import tilewright as tw
 from tilewright import _core
+from tilewright import meta_schedule as ms
+from tilewright.cluster import connection
 from tilewright.cluster.worker_states import WorkerStates
 from tilewright.search import session
 from tilewright.task.arguments import kernel_arguments, make_arrays
@@ -103,8 +106,17 @@ class Simulated:
     def close(self) -> None: ...
 
 
-@pytest.mark.parametrize("strategy", ["guided", "draft-and-verify", "evolutionary"])
-def test_candidates_do_not_depend_on_workers(strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: "guided", id="guided"),
+        pytest.param(lambda: "draft-and-verify", id="draft-and-verify"),
+        pytest.param(lambda: ms.EvolutionarySearch(population_size=48, init_min_unmeasured=16), id="evolutionary"),
+    ],
+)
+def test_candidates_do_not_depend_on_workers(
+    make: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = measured_once()
     assert (
         len(
@@ -116,12 +128,11 @@ def test_candidates_do_not_depend_on_workers(strategy: str, tmp_path: Path, monk
     for workers in (1, 2, 3, 16):
         made = Simulated(result, workers, random.Random(workers))
         monkeypatch.setattr(session._Search, "_measurer", lambda self, made=made: made)
-        monkeypatch.setattr(session, "Cluster", lambda address: Nobody())
+        monkeypatch.setattr(connection, "Cluster", lambda address: Nobody())
         file = tmp_path / f"{workers}.db"
-        asked: dict[str, Any] = {"space": tiles, "progress": None, "batch": 4, "strategy": strategy, "database": file}
-        if workers == 2:  # continued
-            tw.tune(scale, trials=10, cluster="tcp://nowhere:1", **asked)
-        tw.tune(scale, trials=24, cluster="tcp://nowhere:1", **asked)
+        asked: dict[str, Any] = {"space": tiles, "progress": None, "batch": 4, "database": file}
+        for trials in (10, 24) if workers == 2 else (24,):  # continued
+            tw.tune(scale, trials=trials, cluster="tcp://nowhere:1", strategy=make(), **asked)
         found.append({each.index: each.trace for each in records(file)})
         orders.append(made.ended)
     assert sorted(found[0]) == list(range(24)) and orders[0] != orders[2]
@@ -147,7 +158,7 @@ def allocated() -> int:
 def test_memory_does_not_grow_with_the_number_of_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Simulated(measured_once(), 16, random.Random(0))
     monkeypatch.setattr(session._Search, "_measurer", lambda self: made)
-    monkeypatch.setattr(session, "Cluster", lambda address: Nobody())
+    monkeypatch.setattr(connection, "Cluster", lambda address: Nobody())
     bytes_at: dict[int, int] = {}
 
     def watch(progress: Any) -> None:

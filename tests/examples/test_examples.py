@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import runpy
@@ -10,6 +11,7 @@ import sys
 import warnings
 import xml.dom.minidom
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,21 +86,6 @@ def test_the_tile_of_lesson_5_follows_the_target(cpu: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", tw.notes.PerformanceWarning)
         tw.compile(lesson["schedule"](intrin, target), target=target)
-
-
-def test_lesson_6_reduces_in_vectors(examples: Path, tmp_path: Path) -> None:
-    """It compares each kernel with NumPy itself; both schedules are vectors throughout."""
-    lesson = examples / "06_reductions.py"
-    text = python(lesson, cwd=tmp_path)
-    assert text.count("sch.vectorize(") == 4
-    for name in ("softmax", "layer normalization"):
-        rows = text.partition(f"{name}, 512 rows of 1000\n")[2].splitlines()[:3]
-        assert [row.split()[0] for row in rows] == ["as", "scheduled", "NumPy"]
-    parts = runpy.run_path(str(lesson))
-    for name in ("softmax", "layer_norm"):
-        sch = parts["row_by_row"](parts[name])
-        assert not tw.compile(sch).notes
-        assert "_lanes" in tw.lower(sch, after="vectorize_reductions").script()
 
 
 def test_lesson_7_moves_a_stage(examples: Path, tmp_path: Path) -> None:
@@ -193,24 +180,68 @@ def test_lesson_13_shares_a_database(examples: Path, tmp_path: Path) -> None:
     assert text.splitlines()[-3:] == ["mary$ share use", "scores: recorded", "scaled: recorded"]
 
 
-def test_lesson_14_multiplies_by_a_graph(examples: Path, tmp_path: Path) -> None:
-    """It compares with SciPy and PyTorch itself."""
-    pytest.importorskip("torch")
-    lines = python(examples / "14_graph_convolution.py", cwd=tmp_path).splitlines()
+#: the rows that lessons print of PyTorch
+PYTORCH = ["PyTorch"] if importlib.util.find_spec("torch") else []
+#: Runs lessons in one process, each with names and arguments of its own; prints what they print, as JSON.
+SEVERAL = """
+import contextlib, io, json, runpy, sys
+output = []
+for lesson, *arguments in json.loads(sys.argv[1]):
+    sys.argv = [lesson, *arguments]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        runpy.run_path(lesson, run_name="__main__")
+    output.append(printed.getvalue())
+print(json.dumps(output))
+"""
+
+
+def test_lessons_that_compare_with_pytorch(examples: Path, tmp_path: Path) -> None:
+    """Importing PyTorch takes three seconds of processor time, so one process runs these lessons. They compare with
+    NumPy, SciPy and PyTorch themselves, without the latter where it is not installed."""
+    names = (
+        "06_reductions.py",
+        "14_graph_convolution.py",
+        "15_graph_layer_over_axes.py",
+        "16_attention_over_a_mask.py",
+    )
+    lessons = [str(examples / name) for name in names]
+    commands = [[lesson, str(tmp_path)] if lesson in lessons[2:] else [lesson] for lesson in lessons]
+    printed = json.loads(python("-c", SEVERAL, json.dumps(commands), cwd=tmp_path))
+    check_reductions(printed[0], runpy.run_path(lessons[0]))
+    check_graph_convolution(printed[1])
+    check_graph_layer(printed[2], runpy.run_path(lessons[2]), tmp_path)
+    check_attention(printed[3])
+
+
+def check_reductions(text: str, parts: dict[str, Any]) -> None:
+    """Both schedules of lesson 6 are vectors throughout."""
+    assert text.count("sch.vectorize(") == 4
+    for name in ("softmax", "layer normalization"):
+        rows = text.partition(f"{name}, 512 rows of 1000\n")[2].splitlines()
+        wanted = ["as", "scheduled", "NumPy", *PYTORCH]
+        assert [row.split()[0] for row in rows[: len(wanted)]] == wanted
+    for name in ("softmax", "layer_norm"):
+        sch = parts["row_by_row"](parts[name])
+        assert not tw.compile(sch).notes
+        assert "_lanes" in tw.lower(sch, after="vectorize_reductions").script()
+
+
+def check_graph_convolution(text: str) -> None:
+    lines = text.splitlines()
     assert "198361 nonzeros" in lines[0]
-    assert [line.split()[0] for line in lines[-3:]] == ["Tilewright", "SciPy", "PyTorch"]
+    wanted = ["Tilewright", "SciPy", *PYTORCH]
+    assert [line.split()[0] for line in lines[-len(wanted) :]] == wanted
 
 
-def test_lesson_15_runs_a_layer_over_axes(examples: Path, tmp_path: Path) -> None:
-    """It compares with SciPy and PyTorch itself. The program in C adds and subtracts small integers."""
-    lines = python(examples / "15_graph_layer_over_axes.py", tmp_path, cwd=tmp_path).splitlines()
+def check_graph_layer(text: str, names: dict[str, Any], folder: Path) -> None:
+    """The program in C of lesson 15 adds and subtracts small integers."""
+    lines = text.splitlines()
     assert lines[-1] == "from C: 7 0 0"
     assert [line[:4] for line in lines[-3:-1]] == ["CSR:", "hyb:"]
-    drawn = xml.dom.minidom.parse(str(tmp_path / "formats.svg")).getElementsByTagName("rect")
+    drawn = xml.dom.minidom.parse(str(folder / "formats.svg")).getElementsByTagName("rect")
     filled = [each for each in drawn if each.getAttribute("fill") != "none"]
-    names = runpy.run_path(str(examples / "15_graph_layer_over_axes.py"))
     assert len(filled) == 5 * names["graph"](24, 60).nnz < len(drawn)
-    assert (ROOT / "docs/pictures/sparse-formats.svg").read_text() == (tmp_path / "formats.svg").read_text()
+    assert (ROOT / "docs/pictures/sparse-formats.svg").read_text() == (folder / "formats.svg").read_text()
 
 
 def reaches(length: int) -> int:
@@ -218,9 +249,8 @@ def reaches(length: int) -> int:
     return sum(abs(i - j) <= 8 or min(i, j) < 4 for i in range(length) for j in range(length))
 
 
-def test_lesson_16_attends_over_a_mask(examples: Path, tmp_path: Path) -> None:
-    """It compares with NumPy and PyTorch itself."""
-    lines = python(examples / "16_attention_over_a_mask.py", tmp_path, cwd=tmp_path).splitlines()
+def check_attention(text: str) -> None:
+    lines = text.splitlines()
     assert lines[-2] == f"{reaches(512)} scores instead of 262144, the same result"
     assert lines[-1].startswith("validated: ") and "indices_data[100]" in lines[-1]
 

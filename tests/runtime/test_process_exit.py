@@ -85,6 +85,10 @@ print("ends", flush=True)
 sys.exit(7)
 """
 DELAYS_OF_EACH = 3
+#: The process ends at a random moment of so many seconds. All parts of a search have begun after a second; other work
+#: begins again every few milliseconds, or is one call.
+MOMENTS = {"tune": 1.2, "callback": 1.2}
+MOMENTS_OF_OTHERS = 0.4
 
 
 def text_of(path: Path) -> str:
@@ -142,14 +146,14 @@ def check_end(kinds: list[str], delay: float, folder: Path) -> None:
 @pytest.mark.parametrize("number", range(DELAYS_OF_EACH))
 @pytest.mark.parametrize("kind", WORK)
 def test_a_daemon_thread_at_work(kind: str, number: int, tmp_path: Path) -> None:
-    check_end([kind], random.Random(f"{kind} {number}").uniform(0, 2), tmp_path)
+    check_end([kind], random.Random(f"{kind} {number}").uniform(0, MOMENTS.get(kind, MOMENTS_OF_OTHERS)), tmp_path)
 
 
 @pytest.mark.parametrize("number", range(samples(DELAYS_OF_EACH)))
 def test_four_daemon_threads_at_work(number: int, tmp_path: Path) -> None:
     rng = random.Random(f"four {number}")
     kinds = ["parse"] * 4 if number == 0 else rng.choices(list(WORK), k=4)
-    check_end(kinds, rng.uniform(0, 2), tmp_path)
+    check_end(kinds, rng.uniform(0, MOMENTS["tune"]), tmp_path)
 
 
 JOIN = """

@@ -114,7 +114,7 @@ def test_open_sizes_of_one_name() -> None:
     program = te.create_prim_func([a, b, c])
     x, y = np.array([5, 6, 7], "int32"), np.array([1, 4], "int32")
     np.testing.assert_array_equal(tw.compile(program)(x, y), x[:, None] - 2 * y)
-    with pytest.raises(tw.ArgumentError, match=r"nothing says what n#0.0, n#1.0 usually is"):
+    with pytest.raises(tw.ArgumentError, match=r"no usual value of n#0.0, n#1.0 is known"):
         task_of(program)
     task = task_of(program, {"n#0.0": 3, "n#1.0": 2})
     assert [p.shape for p in task.parameters] == [(3,), (2,), (3, 2)]

@@ -128,7 +128,7 @@ def test_refusals() -> None:
     refused("decompose_format/P2", "does not take", "A", "csr", [M, N, 3])
     refused("decompose_format/P2", "does not take", "A", "bsr", [M, N, 0])
     refused("decompose_format/P2", "not an integer", "A", "bsr", [M, N, None])
-    refused("decompose_format/P2", "has 4 rules, and 3 are asked for", "A", "hyb", [M, N, 2, 1], count=3)
+    refused("decompose_format/P2", "has 4 rules, but `count` is 3", "A", "hyb", [M, N, 2, 1], count=3)
     refused("decompose_format/P2", "no sparse buffer 'Z'", "Z", "csr", [M, N])
     with pytest.raises(tw.ArgumentError, match="has 0 steps decompose_format") as caught:
         decomposition_of(tw.Schedule(spmm), spmm)

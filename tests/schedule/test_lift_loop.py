@@ -173,4 +173,4 @@ def view_that_changes(F: T.Buffer((4,), "int32"), A: T.Buffer((8,), "int32"), C:
 def test_p5_what_the_block_asks_for_once_does_not_change(program: tw.ir.PrimFunc) -> None:
     """The first iteration of j stores what the block has read before it."""
     error = check_refused(program, lambda sch: sch.lift_loop(sch.get_loops("C")[-1]), "lift_loop/P5")
-    assert "asks for once" in str(error)
+    assert "evaluates once" in str(error)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.processes import in_process
 
 import tilewright as tw
 from tilewright import _core
@@ -123,6 +124,25 @@ def test_learned_scores_are_relative_throughput():
     model.update(context(), speeds(train), [result(1 / v) for v in train])
     scores = model.predict(context(), speeds([0.2, 0.5, 0.9]))
     assert np.allclose(scores, [0.2, 0.5, 0.9], atol=0.08)
+
+
+def test_trees_start_no_threads():
+    """Those of OpenMP would wait in busy loops after each update and each prediction, beside kernels that are being
+    measured."""
+    done = in_process("""
+        import os
+        import numpy as np
+        import xgboost
+        from search.test_cost_models import Known, cm, context, result, speeds
+
+        before = len(os.listdir("/proc/self/task"))
+        model = cm.XGBModel(extractor=Known(), num_warmup_samples=10)
+        train = np.linspace(0.1, 1, 40)
+        model.update(context(), speeds(train), [result(1 / v) for v in train])
+        model.predict(context(), speeds(train))
+        print(len(os.listdir("/proc/self/task")) - before)
+    """)
+    assert done.stdout == "0\n", done.stderr
 
 
 def test_before_warm_up_scores_are_random_but_repeatable():

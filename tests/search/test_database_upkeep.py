@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import importlib.metadata
 import json
 import sqlite3
 from pathlib import Path
@@ -293,6 +294,7 @@ def test_who_measured_goes_along(tmp_path: Path) -> None:
     host, versions = facts_of(this_host()), facts_of(library_versions())
     assert set(HOST_FACTS) == set(host) and host["cores"] == _core.Target("native").num_cores
     assert versions["tilewright"] == tw.__version__ and versions["numpy"] == np.__version__
+    assert versions["xgboost"] == importlib.metadata.version("xgboost-cpu")
     run(str(two), "--merge", str(one))
     run(str(one), "--export", str(folder))
     run(str(tmp_path / "three.db"), "--import", str(folder))

@@ -87,7 +87,7 @@ def test_the_same_measurements_give_the_same_candidates_on_any_number_of_threads
     assert len(runs[0]) == 40 and runs[0] == runs[1]
     assert len({trace for trace, _ in runs[0]}) == 40
     other = context_of("post-order-apply", "guided", program=program, seed=8)
-    assert searched(other, recorded, 40, model=ms.ResidualModel()) != runs[0]
+    assert searched(other, recorded, 16, model=ms.ResidualModel()) != runs[0][:16]
 
 
 def separable(sch: tw.Schedule) -> float:

@@ -24,9 +24,19 @@ from .test_database_faults import SCRIPT, scale, tiles
 PYTHON = Path(__file__).resolve().parents[2] / "python"
 
 
-def start(folder: Path, *options: str) -> subprocess.Popen[str]:
+#: The command, which says when Ctrl-C is its own and no longer Python's.
+BEGINNING = """
+from tilewright.support import early_interrupts
+early_interrupts.begin()
+print("begun")
+from tilewright.__main__ import main
+main()
+"""
+
+
+def start(folder: Path, *options: str, command: tuple[str, str] = ("-m", "tilewright")) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-u", "-m", "tilewright", "tune", "script.py", *options],
+        [sys.executable, "-u", *command, "tune", "script.py", *options],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PYTHON)},
         stdout=subprocess.PIPE,
@@ -50,8 +60,9 @@ def test_at_any_moment(tmp_path: Path) -> None:
     kept: list[int] = []
     statuses = []
     # From the imports over the first candidates to whatever comes after the search.
-    for delay in (0.3, 0.5, 0.7, 0.9, 1.2, 1.6, 2.0, 2.5):
-        process = start(tmp_path, "--trials", "30", "--quiet")
+    for delay in (0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.1, 1.5):
+        process = start(tmp_path, "--trials", "30", "--quiet", command=("-c", BEGINNING))
+        assert process.stdout is not None and process.stdout.readline() == "begun\n"
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         _, problems = process.communicate(timeout=60)

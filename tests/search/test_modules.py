@@ -120,10 +120,10 @@ def test_seconds_are_shared_and_one_strategy_serves_all(monkeypatch):
 
 def test_what_fails_is_left_out_and_the_others_are_tuned():
     with pytest.warns(UserWarning, match="'double' was not tuned"):
-        result = tw.tune(Layers, trials=1, progress=None)  # nothing says what n is
-    assert list(result) == ["dense"] and "nothing says" in result.untuned["double"]
+        result = tw.tune(Layers, trials=1, progress=None)  # no usual value of n is known
+    assert list(result) == ["dense"] and "no usual value" in result.untuned["double"]
     only = tw.ir.Module({name: Layers[name] for name in ("double", "by_hand")})
-    with pytest.raises(tw.ArgumentError, match="nothing says what n usually is"):
+    with pytest.raises(tw.ArgumentError, match="no usual value of n is known"):
         tw.tune(only, trials=1, progress=None)
     fixed = tw.ir.Module({"one": Layers["by_hand"], "two": Layers["by_hand"].with_attr("global_symbol", "two")})
     with pytest.raises(tw.ArgumentError, match="has a schedule already") as error:

@@ -278,6 +278,18 @@ def test_the_best_are_timed_against_one_another(tmp_path: Path) -> None:
     assert other.progress.earlier == 0 and other.record is not None
 
 
+def test_the_environment_bounds_the_slices_of_a_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else the machine does: disturbed slices count, too."""
+    monkeypatch.setenv("TILEWRIGHT_MEASURE_SLICES", "3")
+    tw.tune(scale, space=tiles, trials=4, database=tmp_path / "t.db", progress=None)
+    store = _core.Database.open(str(tmp_path / "t.db"), read_only=True)
+    (workload,) = store.workloads()
+    first, *others = (record for record in store.records(workload.hash, "") if record.index >= 0)
+    assert len(first.seconds) == 3 and all(len(record.seconds) <= 3 for record in others)
+    finals = store.finals(workload.hash, first.target)
+    assert finals is not None and len(finals.seconds) <= 3
+
+
 @T.prim_func
 def take(X: T.Buffer((1000,), "float32"), I: T.Buffer((300,), "int32"), Y: T.Buffer((300,), "float32")):
     for i in range(300):

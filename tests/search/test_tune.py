@@ -331,9 +331,11 @@ def test_a_search_goes_on_without_a_model_that_fails(model: Broken, text: str) -
 
 
 def test_evolution_in_a_space_of_steps_and_by_rules() -> None:
-    result = tw.tune(matmul, space=tiles, trials=12, strategy="evolutionary", progress=None)
+    evolution = ms.EvolutionarySearch(population_size=48, init_min_unmeasured=16)
+    result = tw.tune(matmul, space=tiles, trials=12, strategy=evolution, progress=None)
     assert result.progress.trials == 10 and result.stop_reason == "exhausted"  # all that there are
-    result = tw.tune(matmul, trials=12, strategy="evolutionary", progress=None)
+    evolution = ms.EvolutionarySearch(population_size=48, init_min_unmeasured=16)
+    result = tw.tune(matmul, trials=12, strategy=evolution, progress=None)
     assert result.progress.trials == 12 and result.record is not None and result.progress.outcomes["ok"] >= 6
 
 

@@ -79,9 +79,7 @@ def test_the_sizes_that_are_missing_are_named() -> None:
                 B[vi] = B[vi] + A[vi, vj]
 
     for given, missing in (({"n": 30}, "m"), ({}, "n, m")):
-        with pytest.raises(
-            tw.ArgumentError, match=f"(?s)is not constant: nothing says what {missing} usually"
-        ) as error:
+        with pytest.raises(tw.ArgumentError, match=f"(?s)is not constant, and no usual value of {missing} is") as error:
             tw.tune(sums, sizes=given, trials=1, progress=None)
         assert error.value.code == "tune/symbolic-shape"
 
@@ -140,7 +138,7 @@ def test_inputs_may_hold_scalars() -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"n": 9, "alpha": 1.0}, "'shift' is a scalar: nothing says what shift usually is"),
+        ({"n": 9, "alpha": 1.0}, "'shift' is a scalar, and no usual value of shift is known"),
         ({"n": 9, "alpha": "x", "shift": 1}, r"sizes\['alpha'\] is 'x'; 'alpha' of type float32 is a number"),
         ({"n": 9, "alpha": 1, "shift": 1.5}, r"sizes\['shift'\] is 1.5; 'shift' of type int64 is an integer"),
         ({"n": 2**40, "alpha": 1, "shift": 1}, r"is 1099511627776, which is no int32"),

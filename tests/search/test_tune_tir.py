@@ -509,7 +509,7 @@ class Stream(ms.MeasureCallback):
 
 def recorded_session(folder, parts, until=1000, **options):
     stream = Stream(until)
-    evolution = ms.EvolutionarySearch(population_size=48, init_min_unmeasured=16, genetic_num_iters=2)
+    evolution = ms.EvolutionarySearch(population_size=24, init_min_unmeasured=12, genetic_num_iters=2)
     if options.get("strategy", "evolutionary") == "evolutionary":
         options["strategy"] = evolution
     chosen = {"cost_model": "xgb", "seed": 5, "num_trials_per_iter": 6, **options}

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 import tilewright as tw
-from tilewright.sparse import Structure, programs
+from tilewright.sparse import Structure, operators, programs
 from tilewright.sparse.convert import LANES, to_sell
 from tilewright.timing import limit_threads
 
@@ -45,6 +45,20 @@ SHAPES = [(30, 24), (2, 0), (0, 3), (0, 0), (4, 300)]
 CASES = [((30, 24), what) for what in ("random", "one dense row", "empty rows", "empty")] + [
     (shape, "random") for shape in SHAPES[1:]
 ]
+
+
+def test_all_elements_of_a_new_result_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its memory is not cleared before."""
+    monkeypatch.setattr(operators, "aligned_empty", lambda shape, dtype: np.full(shape, np.nan, dtype))
+    for what in ("random", "empty rows", "empty"):
+        dense = dense_of((30, 24), what).astype("float32")
+        a = tw.sparse.from_scipy(in_kind(dense, "csr", "float32", "int32"))
+        x, b = np.ones((30, 5), "float32"), np.ones((24, 5), "float32")
+        assert not np.isnan(tw.sparse.sddmm(a, x, b).values).any()
+        for _ in range(2):
+            np.testing.assert_array_equal(tw.sparse.spmm(a, b), dense @ b)
+            np.testing.assert_array_equal(tw.sparse.spmv(a, b[:, 0].copy()), dense.sum(axis=1))
+            tw.sparse.prepare_spmv(a)
 
 
 @pytest.mark.parametrize("kind", KINDS)

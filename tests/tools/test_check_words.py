@@ -90,7 +90,7 @@ def test_docstrings_of_functions_are_imperative(tree):
         "Process it.",
     ]
     text = "".join(function.format(word) for word in words) + 'class C:\n    """The rows."""\n'
-    found = [*check_words.check(tree({"python/tilewright/report/a.py": text, "python/tilewright/a.py": text}))]
+    found = [*check_words.check(tree({"python/tilewright/report/a.py": text, "tools/a.py": text}))]
     assert [each.partition(": a docstring of a function that begins with ")[0] for each in found] == [
         f"python/tilewright/report/a.py:{4 + 6 * number}" for number in range(4)
     ]

@@ -187,7 +187,7 @@ def need_sizes(each: NamedSpace, given: dict[str, float]) -> None:
     if missing:
         raise ArgumentError.of(
             "tune/symbolic-shape",
-            f"'{each.name}' leaves {', '.join(missing)} open, and nothing says what is usual",
+            f"'{each.name}' leaves {', '.join(missing)} open, and no usual values are known",
             "say it with --sizes " + ",".join(f"{name}={usual[name]}" for name in missing),
         )
 
@@ -256,7 +256,7 @@ def tune(
     """Search every space of FILE for the fastest kernel; show, store and export what was found.
 
     A program of FILE without a space gets the heuristic one; of a module of several functions, each of them. What a
-    search knows of a program is kept in the database, so the same command goes on where it stopped.
+    search knows of a program is kept in the database, so the same command continues where it stopped.
     """
     from tilewright import _core
     from tilewright.search import FormatsResult, TuneResult, session
@@ -702,7 +702,7 @@ def report(
     found = report_on(file, top=top)
     if str(out) == "-":
         sys.stdout.flush()
-        sys.stdout.buffer.write(f"{page(found)}\n".encode())  # as the page says of itself, whatever the locale
+        sys.stdout.buffer.write(f"{page(found)}\n".encode())  # as the page declares, whatever the locale
         return
     if out is None and not is_server(file):
         # The folders "." and ".." have names of their own.

@@ -23,7 +23,7 @@ _UNLOADABLE = ("codegen/load", "measure/entry")
 
 
 def is_unloadable(facts: Mapping[str, Any]) -> bool:
-    """Return whether a result says that the object cannot be loaded."""
+    """Return whether a result is the failure to load an object."""
     return facts["code"] in _UNLOADABLE
 
 
@@ -67,7 +67,7 @@ class Builders:
         return True
 
     def settle(self, job: Job) -> None:
-        """The object of another worker is fine, so those that built the job before get no more builds."""
+        """Record that an object of this job is fine: workers whose objects of it failed get no more builds."""
         for builder, why in job.bad_builds.items():
             if job.build is not None and builder != job.build.worker:
                 self.distrust(builder, f"another worker's object of the same program is fine, and with its own, {why}")

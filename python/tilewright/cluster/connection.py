@@ -64,7 +64,7 @@ class WorkerFacts:
 
     @property
     def is_silent(self) -> bool:
-        """Whether its heartbeats have stopped: the process is suspended, or the network is down."""
+        """Return whether heartbeats have stopped: the process is suspended, or the network is down."""
         return self.quiet > SILENT_SECONDS
 
 
@@ -155,7 +155,7 @@ class Cluster:
 
     @property
     def connection(self) -> int:
-        """The number of the connection to the scheduler.
+        """Return the number of the connection to the scheduler.
 
         Dask's client connects again by itself, and then has lost all futures and subscriptions: the scheduler releases
         the tasks of a client whose connection ends, whether or not it was itself started again.
@@ -215,7 +215,7 @@ class Cluster:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the scheduler is there."""
+        """Return whether the client is connected to the scheduler."""
         return bool(self.client.status == "running")
 
     def reconnect(self) -> bool:
@@ -364,14 +364,14 @@ def _client_kind() -> Any:
         def _handle_task_erred(self, key: Any = None, exception: Any = None, traceback: Any = None) -> None:
             del traceback
             is_killed = isinstance(exception, bytes) and KILLED.encode() in exception
-            said = KILLED if is_killed else "it raised an error, which the log of its worker has"
-            super()._handle_task_erred(key=key, exception=said)
+            reason = KILLED if is_killed else "it raised an error, which the log of its worker has"
+            super()._handle_task_erred(key=key, exception=reason)
 
     return Client
 
 
 def is_killed(error: object) -> bool:
-    """Return whether the error of a task says that its worker, or one that had what it needs, was lost."""
+    """Return whether a task failed because its worker, or one that had its inputs, was lost."""
     return isinstance(error, engine().KilledWorker) or str(error) == KILLED
 
 

@@ -1,5 +1,4 @@
-"""A candidate on its way through a cluster, the tasks that build and measure candidates, and the description of their
-program for workers."""
+"""Candidates that a cluster builds and measures, their tasks, and the description of their program for workers."""
 
 from __future__ import annotations
 
@@ -94,23 +93,24 @@ class Job:
 
     @property
     def goes_alone(self) -> bool:
-        """Whether it shares no task with others: the reference, finals, and those with which something went wrong."""
+        """Return whether the candidate has a task of its own: the reference, finals, and what failed before."""
         return self.reference or self.kernels is not None or bool(self.losses or self.bad_builds)
 
     @property
     def losses(self) -> str:
-        """The workers that were lost with it, as text; empty if there were none."""
+        """Return the workers that were lost with the candidate, as text; empty if there were none."""
         names = [*self.lost, *self.likely_lost, *self.late]
         return f"workers were lost with this candidate: {', '.join(names)}" if names else ""
 
     @property
     def has_lost_enough(self) -> bool:
-        """Whether the candidate is to blame: several workers were lost with it, or one repeatedly.
+        """Return whether the candidate is to blame: several workers were lost with it, or one repeatedly.
 
         Being in a chunk that was lost, or in the next one, counts beside a loss that is certain: another candidate of
         the chunk may be to blame, and the task before may have ended unreported.
         A search ends with its reference, so that is tried longer: it may have run beside a candidate that is to blame.
-        Being late says less: the machine may be busy. A worker that was started again, with its name, is another one.
+        Being late is weaker evidence: the machine may be busy. A worker that was restarted under its name is another
+        one.
         """
         if self.reference:
             return len(set(self.lost)) >= 2 * MOST_LOST or len(self.late) > 2 * MOST_LOST

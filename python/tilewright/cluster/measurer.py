@@ -84,7 +84,7 @@ class ClusterMeasurer:
         self._cluster, self._key, self._rounding = cluster, key, rounding
         self._deadlines = Deadlines(program["options"])
         self._submission = Submission(cluster, program, key, self._deadlines.build)
-        self._fetcher = Fetcher(lambda: cluster.client, cluster.pump.pause, self._on_result)
+        self._fetcher = Fetcher(lambda: cluster.client, cluster.pump.pause_seconds, self._on_result)
         self._jobs: dict[int, Job] = {}  # outstanding, by number
         self._chunks: dict[str, Chunk] = {}  # tasks that Dask has, by name
         self._waiting: deque[Job] = deque()  # for a build
@@ -417,7 +417,7 @@ class ClusterMeasurer:
             return is_unloadable(facts) and self._builders.suspect(job, facts["message"])
         able = [each.address for each in self._able(self._cluster.workers(now=True))]
         if facts["outcome"] == "ok":
-            why = self._references.judge(answer["outputs"])
+            why = self._references.check_with_interpreter(answer["outputs"])
             if not why:
                 return not self._references.is_checked and self._needs_witness(job, worker, answer["outputs"], able)
         else:
@@ -436,12 +436,12 @@ class ClusterMeasurer:
     def _needs_witness(self, job: Job, worker: str, outputs: list[bytes], able: list[str]) -> bool:
         """Have another worker call the reference, until two agree. Workers that compute something else than those two
         get no candidates."""
-        differing = self._references.witness(worker, outputs)
+        differing = self._references.record_worker(worker, outputs)
         if differing is not None:
             for other, problem in differing.items():
                 self._distrust(other, f"computes something else than two other workers: {problem}")
             return False
-        heard = set(self._references.witnesses)
+        heard = set(self._references.recorded)
         if heard.issuperset(able):
             if len(heard) > 1:
                 names = " and ".join(map(self.states.name, sorted(heard)))
@@ -453,7 +453,7 @@ class ClusterMeasurer:
     def _takes_outputs(self, worker: str, outputs: list[bytes]) -> bool:
         """Check the outputs of the reference against those of the first host. A host with other results is not used:
         it would reject correct candidates."""
-        problem = self._references.difference(outputs)
+        problem = self._references.compare_or_set_reference(outputs)
         if problem:
             self._distrust(worker, f"computes something else than the first host: {problem}")
             return False

@@ -13,7 +13,7 @@ _PERIODS = {"tick": 1000, "monitor": 5000}
 
 
 def dask_setup(scheduler: Any) -> None:
-    """Called by Dask when the scheduler starts, on the thread of its loop."""
+    """Set up the scheduler. Dask calls this when the scheduler starts, on the thread of its event loop."""
     stay_off_kernels()
     for name, period in _PERIODS.items():
         if (callback := scheduler.periodic_callbacks.get(name)) is not None:

@@ -367,7 +367,7 @@ class Measures:
 
     @property
     def holder(self) -> str:
-        """The process that has the claim, as text; empty where it is about to write that."""
+        """Return the process that holds the claim, as text; empty until that process has written its name."""
         return _process_of(self._file)
 
     def close(self) -> None:

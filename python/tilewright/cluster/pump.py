@@ -1,4 +1,4 @@
-"""The event loop of a cluster connection, on its own thread, so that workers get tasks while a search samples."""
+"""Event loop of a cluster connection, on its own thread: workers receive tasks while the search thread samples."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sys
 import threading
 import time
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from tilewright.cluster import processors
 
 #: seconds between two steps without an event
-_LOOK = 0.25
+_POLL_SECONDS = 0.25
 #: seconds after a step, so that events of many workers are processed together: at least and at most, and as a share of
 #: what a task takes. Workers have another task queued, so a pause far shorter than a task does not make them wait.
 _LEAST_PAUSE, _MOST_PAUSE, _SHARE = 0.002, 0.1, 0.1
@@ -30,7 +30,7 @@ class _PromptThreads:
         self._users, self._before = 0, 0.0
 
     def begin(self) -> None:
-        """A pump has started."""
+        """Count a pump that has started."""
         with self._lock:
             self._users += 1
             if self._users == 1:
@@ -38,7 +38,7 @@ class _PromptThreads:
                 sys.setswitchinterval(min(self._before, _SWITCH_SECONDS))
 
     def end(self) -> None:
-        """A pump has ended; after the last one, the previous interval is restored."""
+        """Count a pump that has ended; restore the previous interval after the last one."""
         with self._lock:
             self._users -= 1
             if self._users == 0:
@@ -46,6 +46,18 @@ class _PromptThreads:
 
 
 _PROMPT_THREADS = _PromptThreads()
+
+
+class Member(Protocol):
+    """A search that the pump advances: the measurer of a search on the cluster."""
+
+    task_seconds: float  #: seconds of a typical task
+
+    def take_event(self, event: tuple[Any, ...]) -> None:
+        """Process one event."""
+
+    def step(self) -> None:
+        """Give tasks to workers that are free."""
 
 
 class Pump:
@@ -59,11 +71,11 @@ class Pump:
         #: guards the state of all searches; notified after each step
         self.changed = threading.Condition(threading.RLock())
         #: events, each with the search that it is for; None for all searches
-        self.events: SimpleQueue[tuple[Any, tuple[Any, ...]]] = SimpleQueue()
-        self.members: list[Any] = []
+        self.events: SimpleQueue[tuple[object, tuple[Any, ...]]] = SimpleQueue()
+        self.members: list[Member] = []
         self._thread: threading.Thread | None = None
 
-    def join(self, member: Any) -> None:
+    def join(self, member: Member) -> None:
         """Advance a search from now on."""
         with self.changed:
             self.members.append(member)
@@ -78,13 +90,13 @@ class Pump:
         if self.members:
             self.events.put((None, event))
 
-    def pause(self) -> float:
+    def pause_seconds(self) -> float:
         """Return the seconds for which events are collected before they are processed together."""
         with self.changed:
             shortest = min((member.task_seconds for member in self.members), default=0.0)
         return min(max(_SHARE * shortest, _LEAST_PAUSE), _MOST_PAUSE)
 
-    def leave(self, member: Any) -> None:
+    def leave(self, member: Member) -> None:
         """Stop advancing a search. The thread ends when no search is left."""
         ending = None
         with self.changed:
@@ -101,26 +113,26 @@ class Pump:
         with self.changed:
             while True:
                 try:
-                    self._hand_out(self.events.get_nowait())
+                    self._dispatch(self.events.get_nowait())
                 except Empty:
                     break
             for member in list(self.members):
                 member.step()
             self.changed.notify_all()
 
-    def _hand_out(self, item: tuple[Any, tuple[Any, ...]]) -> None:
-        whom, event = item
+    def _dispatch(self, item: tuple[object, tuple[Any, ...]]) -> None:
+        recipient, event = item
         for member in list(self.members):
-            if whom is None or member is whom:
+            if recipient is None or member is recipient:
                 member.take_event(event)
 
     def _run(self) -> None:
         while self._thread is threading.current_thread():  # a newer thread may have replaced this one
             item = None
             with contextlib.suppress(Empty):
-                item = self.events.get(timeout=_LOOK)
+                item = self.events.get(timeout=_POLL_SECONDS)
             with self.changed:
                 if item is not None:
-                    self._hand_out(item)
+                    self._dispatch(item)
                 self.advance()
-            time.sleep(self.pause())
+            time.sleep(self.pause_seconds())

@@ -1,4 +1,5 @@
-"""Check the unscheduled program's results: they count if the interpreter agrees with them, or a second worker."""
+"""Validate the reference outputs of the unscheduled program on each worker: they are accepted if the interpreter
+agrees, or a second worker."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from tilewright.support.numpy_dtype import numpy_dtype
 
 
 class References:
-    """Outputs of one program as its workers compute them.
+    """Outputs of the unscheduled program on each worker, and which of them are right.
 
     Args:
         outputs: name, dtype and shape of each output and in-out argument, in their order.
-        reduction_length: what the tolerance follows from.
-        rounding: by how much more results may differ, by output, once the outputs were judged.
-        judge: raises an error if these are not the outputs of the program, by name; its first value is "unchecked" if
-            it could not find out.
+        reduction_length: length of the longest reduction, which determines the tolerance.
+        rounding: extra tolerance by output, known once outputs were checked.
+        judge: compares outputs, by name, with the interpreter. Raises an error if they are wrong; its first value is
+            "unchecked" if the interpreter takes too long.
     """
 
     def __init__(
@@ -33,32 +34,31 @@ class References:
         #: bytes of each output
         self.sizes = [numpy_dtype(dtype).itemsize * math.prod(shape) for _, dtype, shape in outputs]
         self._expected: list[bytes] | None = None
-        self.is_checked = False  #: whether the judge found out
-        #: outputs by worker, while nothing shows which are right
-        self.witnesses: dict[str, list[bytes]] = {}
+        self.is_checked = False  #: whether the interpreter has checked outputs
+        #: outputs by worker, until some are accepted
+        self.recorded: dict[str, list[bytes]] = {}
 
-    def judge(self, outputs: list[bytes]) -> str:
-        """Return why these are not the outputs of the program; "" if they may be."""
+    def check_with_interpreter(self, outputs: list[bytes]) -> str:
+        """Return how outputs differ from the interpreter's; "" if they agree or the interpreter takes too long."""
         try:
             extent, _ = self._judge({name: got for (name, *_), got in zip(self._outputs, outputs, strict=True)})
         except Error as error:
-            return f"the program as it was written is wrong there: {error.message or error}"
+            return f"the unscheduled program computes wrong results on this worker: {error.message or error}"
         self.is_checked = extent != "unchecked"
         return ""
 
-    def witness(self, worker: str, outputs: list[bytes]) -> dict[str, str] | None:
-        """Record what a worker computes. If another worker computes the same, return the ones that differ from these
-        two, and how; else None."""
-        self.witnesses.pop(worker, None)
-        problems = {other: self._compare(outputs, known) for other, known in self.witnesses.items()}
-        self.witnesses[worker] = outputs
+    def record_worker(self, worker: str, outputs: list[bytes]) -> dict[str, str] | None:
+        """Record the outputs of a worker. If they agree with another worker's, return how the remaining workers
+        differ; else None."""
+        self.recorded.pop(worker, None)
+        problems = {other: self._compare(outputs, known) for other, known in self.recorded.items()}
+        self.recorded[worker] = outputs
         if all(problems.values()):
             return None
         return {other: problem for other, problem in problems.items() if problem}
 
-    def difference(self, outputs: list[bytes]) -> str:
-        """Return how outputs differ from the first ones that were accepted, which these are if there are none; "" if
-        they do not."""
+    def compare_or_set_reference(self, outputs: list[bytes]) -> str:
+        """Compare outputs with the reference, and return the difference or "". The first call sets the reference."""
         if self._expected is None:
             self._expected = list(outputs)
         return self._compare(self._expected, outputs)
@@ -74,15 +74,15 @@ class References:
 
 
 def disagreement(workers: str) -> bytes:
-    """Return the result of a program of which workers compute different results, while nothing shows which are right.
+    """Return the failed measurement of a program whose workers disagree, without a majority.
 
     Args:
-        workers: their names.
+        workers: names of the workers.
     """
     return _core.failed_measurement(
         "run_error",
         "cluster/workers-disagree",
-        f"workers {workers} compute different results of the program as it was written, and the interpreter takes "
-        "too long to decide which are right",
+        f"workers {workers} compute different results of the unscheduled program, and the interpreter takes too "
+        "long to decide which are right",
         "add a third worker of this kind, or remove the one that is wrong",
     )

@@ -25,7 +25,7 @@ class FailsWithItsWorker(SchedulerPlugin):  # type: ignore[misc]  # Dask has no 
     idempotent = True
 
     def update_graph(self, scheduler: Any, *, annotations: Mapping[str, Mapping[Any, Any]], **about: Any) -> None:
-        """Called by Dask when tasks were submitted, before they are given to workers."""
+        """Use up the allowed failures of annotated tasks. Dask calls this before workers get submitted tasks."""
         del about
         for name in annotations.get(ANNOTATION, ()):
             scheduler.tasks[name].suspicious = scheduler.allowed_failures

@@ -22,7 +22,7 @@ from tilewright.errors import Error, ResourceError
 
 #: seconds that a task waits for processors that other processes of its host use at most
 MOST_WAITING = 120.0
-#: seconds between two events of a task by which the session knows that it goes on
+#: seconds between two events of a task by which the session knows that it is alive
 REPORT_SECONDS = 1.0
 #: seconds after which an event has left a worker
 _SENT_SECONDS = 0.1
@@ -31,17 +31,17 @@ _TURNS = processors.Turns()
 
 
 def hold(data: bytes) -> bytes:
-    """Gives back what it is given: Dask keeps it on workers, copies it to others, and makes it again when lost."""
+    """Return the argument: as the result of a task, Dask keeps it on workers, copies it, and restores it when lost."""
     return data
 
 
 def _told(error: Error) -> dict[str, Any]:
-    """The answer of a task that ended by an error."""
+    """Return the result of a task that failed with an error."""
     return {"error": [error.code, error.message or str(error), error.hint]}
 
 
 def _answers(function: Callable[..., dict[str, Any]]) -> Callable[..., bytes]:
-    """A task that gives a map as bytes; what it raises is in it."""
+    """Return the function as a task, whose result is a dict in bytes. An exception becomes the entry "error"."""
 
     @functools.wraps(function)
     def task(specification: bytes, *arguments: Any) -> bytes:
@@ -75,14 +75,14 @@ class Run:
         self.times: dict[str, float] = {}
 
     def wanted(self) -> bool:
-        """Whether somebody waits for the result: Dask reports canceled tasks and clients that are gone to a
-        worker, but does not interrupt what runs."""
+        """Return whether a client still waits for the result. Dask informs a worker of canceled tasks and of clients
+        that are gone, but does not interrupt a running task."""
         state = self._worker.state.tasks.get(self._key)
         alive = state is not None and state.state not in ("released", "forgotten")
         return alive and not state.state.startswith("cancel")
 
     def wait(self) -> Callable[[], None]:
-        """Called between two looks at a lock."""
+        """Return the function to call between two polls of a lock."""
         return processors.waiting(MOST_WAITING, self.wanted)
 
     def has_its_turn(self) -> None:
@@ -107,7 +107,7 @@ class Run:
         self._worker.log_event(self._specification["topic"], event)
 
     def lap(self, name: str) -> None:
-        """The time since the last call went to this."""
+        """Add the time since the last call to the entry `name`."""
         now = time.monotonic()
         self.times[name] = self.times.get(name, 0.0) + now - self._begin
         self._begin = now
@@ -137,7 +137,7 @@ def build(specification: dict[str, Any], modules: Sequence[bytes], options: Sequ
 def submit_build(
     cluster: Any, name: str, module: bytes, options: bytes, threads: int, timeout: float, *, is_suspect: bool = False
 ) -> Any:
-    """Has a lowered module built; the future of what :func:`build` gives.
+    """Submit a task that compiles a lowered module, and return its future: the result of :func:`build`.
 
     Args:
         cluster: the :class:`~tilewright.cluster.connection.Cluster`.
@@ -153,7 +153,7 @@ def submit_build(
 
 
 def built_at(built: dict[str, Any], place: int) -> dict[str, Any]:
-    """Return what became of a module of a chunk: its object and who built it, or an error."""
+    """Return the build result of a module of a chunk: its object and the worker that built it, or an error."""
     if built.get("error") is not None:
         return {"error": built["error"]}
     if place >= len(built["built"]):
@@ -230,7 +230,7 @@ def _without_measuring(candidate: dict[str, Any]) -> dict[str, Any]:
 
 @_answers
 def finals(specification: dict[str, Any], program: bytes, reference: bytes, kernels: Sequence[bytes]) -> dict[str, Any]:
-    """Times kernels against one another.
+    """Time kernels in interleaved rounds: the finals of a search.
 
     Raises:
         tilewright.ResourceError: the reference fails here.
@@ -287,7 +287,7 @@ def _station(
     *,
     again: bool = False,
 ) -> tuple[Station, bytes | None]:
-    """The station of the program; where it is new, or `again`, its reference is called, and this is the result."""
+    """Return the station of the program, and the result of measuring the reference if the station is new or `again`."""
     station = STATIONS.get(specification["program"], slot, program)
     run.lap("preparing")
     fresh = None

@@ -60,7 +60,7 @@ def be_quiet() -> None:
 
 
 def run(address: str, measure: int | None = None, build: int | None = None, name: str | None = None) -> None:
-    """Works for the scheduler at an address until a signal ends it; waits for a scheduler that is away.
+    """Run a worker of the scheduler at an address until a signal ends it. It waits for a scheduler that is away.
 
     Args:
         address: such as "tcp://host:8786", or "tls://host:8786" with the certificates of Dask's configuration.
@@ -227,7 +227,7 @@ def _given(value: Any, worker: Any) -> Any:
 
 
 async def _sweep(worker: Any) -> None:
-    """Ends the helpers of programs that no session needs any more."""
+    """End the helper processes of programs that no session needs any more."""
     while True:
         await asyncio.sleep(_SWEEP)
         needed = {str(key) for key in worker.data} | {str(key) for key in worker.state.tasks}

@@ -93,7 +93,7 @@ def features_from(extractor: Any, context: Any, candidates: Sequence[Any], colum
     Args:
         extractor: feature extractor of any kind.
         context: context of the candidates.
-        candidates: what it is asked about.
+        candidates: the candidates.
         columns: required number of columns; 0 for any number.
 
     Raises:
@@ -108,8 +108,8 @@ def features_from(extractor: Any, context: Any, candidates: Sequence[Any], colum
         items = None
     if items is None or len(items) != count:
         many = f"more than {count}" if items and len(items) > count else str(len(items or ()))
-        said = f"gave {given!r:.80}" if items is None else f"gave features of {many} candidates, not of {count}"
-        raise ArgumentError.of("features/count", f"{who} {said}", _MATRICES)
+        problem = f"gave {given!r:.80}" if items is None else f"gave features of {many} candidates, not of {count}"
+        raise ArgumentError.of("features/count", f"{who} {problem}", _MATRICES)
     matrices = []
     for item in items:
         matrix, wrong = _matrix_of(item)
@@ -155,10 +155,10 @@ def scores_from(model: Any, context: Any, candidates: Sequence[Any]) -> NDArray[
     except (TypeError, ValueError):
         scores = np.zeros((0, 0))
     if scores.shape != (len(candidates),):
-        said = f"an array of the shape {scores.shape}" if isinstance(given, np.ndarray) else f"{given!r:.80}"
+        result = f"an array of the shape {scores.shape}" if isinstance(given, np.ndarray) else f"{given!r:.80}"
         raise ArgumentError.of(
             "search/scores",
-            f"predict() of a '{type(model).__name__}' gave {said} for {len(candidates)} candidates",
+            f"predict() of a '{type(model).__name__}' gave {result} for {len(candidates)} candidates",
             "it gives an array with a number for each candidate",
         )
     if len(candidates) and np.isnan(scores).all():

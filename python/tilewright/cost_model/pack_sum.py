@@ -25,9 +25,13 @@ class PackSum:
         xs: the feature rows of each candidate.
         ys: the label of each candidate; None for predictions.
         weights: weights of the candidates in the loss; by default the labels, as in the paper.
+        nthread: threads that copy the matrix. More than one would wait in busy loops afterwards, beside kernels that
+            are being measured.
     """
 
-    def __init__(self, xs: Sequence[Array], ys: Array | None, weights: Array | None = None) -> None:
+    def __init__(
+        self, xs: Sequence[Array], ys: Array | None, weights: Array | None = None, nthread: int | None = 1
+    ) -> None:
         import xgboost
 
         rows = np.array([len(x) for x in xs], "int64")
@@ -36,7 +40,9 @@ class PackSum:
         self.labels = None if ys is None else np.asarray(ys, "float64")
         self.weights = self.labels if weights is None else np.asarray(weights, "float64")
         self.dmatrix = xgboost.DMatrix(
-            data=np.concatenate(xs, axis=0), label=None if ys is None else ys[self.candidate_of_row]
+            data=np.concatenate(xs, axis=0),
+            label=None if ys is None else ys[self.candidate_of_row],
+            nthread=nthread,
         )
         if self.weights is not None:
             self.dmatrix.set_weight(self.weights[self.candidate_of_row])

@@ -24,7 +24,7 @@ class RandomModel(CostModel):
 
     Args:
         seed: seed of the random stream; None takes one from the system.
-        path: what :meth:`save` wrote, to go on from there.
+        path: a file that :meth:`save` wrote, to continue from.
         max_range: the greatest score.
     """
 

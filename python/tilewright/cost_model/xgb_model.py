@@ -187,6 +187,7 @@ class XGBModel(CostModel):
             xs=[x for group in groups for x in group.features],
             ys=np.concatenate([ys for ys, _ in labels]),
             weights=np.concatenate([weights for _, weights in labels]),
+            nthread=self.config.nthread,
         )
         self.booster = xgboost.train(
             self.config.to_dict(),
@@ -219,7 +220,7 @@ class XGBModel(CostModel):
         features = features_from(self.extractor, context, candidates, columns)
         if not any(len(x) for x in features):
             return np.zeros(len(candidates))
-        packed = PackSum(xs=[x.reshape(-1, columns) for x in features], ys=None)
+        packed = PackSum(xs=[x.reshape(-1, columns) for x in features], ys=None, nthread=self.config.nthread)
         predictions = packed.predict_with_score(self.booster.predict(packed.dmatrix, output_margin=True))
         return np.asarray(self._scores(predictions, self.data.get(key_of(context)), estimates), "float64")
 
@@ -253,7 +254,8 @@ class XGBModel(CostModel):
         try:
             with tarfile.open(path) as archive:
                 files = {entry.name: _content(archive, entry) for entry in archive.getmembers()}
-            groups, booster = _groups_in(files["data.npz"]), _booster_in(files.get("model.ubj"))
+            groups = _groups_in(files["data.npz"])
+            booster = _booster_in(files.get("model.ubj"), self.config.nthread)
         except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, KeyError, ValueError) as error:
             raise ResourceError.of(
                 "cost_model/file", f"'{path}' is not a saved cost model: {error}", "give a file of save()"
@@ -281,12 +283,12 @@ def _groups_in(file: bytes) -> dict[str, FeatureGroup]:
     return groups
 
 
-def _booster_in(file: bytes | None) -> Any:
+def _booster_in(file: bytes | None, nthread: int | None) -> Any:
     if file is None:
         return None
     import xgboost
 
-    booster = xgboost.Booster()
+    booster = xgboost.Booster({"nthread": nthread})
     try:
         booster.load_model(bytearray(file))
     except xgboost.core.XGBoostError as error:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import importlib.metadata
+import importlib.util
 import json
 import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tilewright import _core
@@ -48,13 +50,23 @@ def this_host() -> str:
 @functools.cache
 def library_versions() -> str:
     """Return the versions of installed libraries, by name."""
+    import numpy
+
     found = {"tilewright": __version__, "llvm": _core.llvm_version(), "python": platform.python_version()}
-    for package, name in (("numpy", "numpy"), ("xgboost", "xgboost"), ("xgboost-cpu", "xgboost")):
-        try:
-            found[name] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    found["numpy"] = numpy.__version__
+    if version := _version_of_xgboost():
+        found["xgboost"] = version
     return _text(found)
+
+
+def _version_of_xgboost() -> str:
+    """Return the installed version, or "", from the file that ``xgboost.__version__`` reads: importing the library
+    takes most of a second, and reading the metadata of packages loads a parser of e-mails."""
+    spec = importlib.util.find_spec("xgboost")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        with contextlib.suppress(OSError):
+            return (Path(folder) / "VERSION").read_text().strip()
+    return ""
 
 
 def origin_of(target: _core.Target) -> Origin:

@@ -123,8 +123,8 @@ def fifth_entry(record: _core.Record) -> dict[str, Any]:
 
 def fields_of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a record that a fifth entry has, as the record stores them."""
-    said = {name: entry[name] for name in _more() if name in entry}
-    return said | {name: _text_of(said[name]) for name in _JSON if name in said}
+    fields = {name: entry[name] for name in _more() if name in entry}
+    return fields | {name: _text_of(fields[name]) for name in _JSON if name in fields}
 
 
 @functools.cache
@@ -158,10 +158,10 @@ def _record_of(value: Any, keys: Sequence[str]) -> _core.Record:
     if not all(isinstance(each, dict) for each in more):
         raise ValueError("the fifth entry is not an object")
     measured = [float(each) for each in seconds or () if each < FAILED]
-    said = {"outcome": UNMEASURED if seconds is None else "ok" if measured else "run_error"}
-    said |= fields_of_entry(more[0] if more else {})
-    said |= {"workload": keys[number], "trace": _text_of(trace), "target": _text_of_target(_text_of(target))}
-    return _core.Record(seconds=measured, **said)
+    fields = {"outcome": UNMEASURED if seconds is None else "ok" if measured else "run_error"}
+    fields |= fields_of_entry(more[0] if more else {})
+    fields |= {"workload": keys[number], "trace": _text_of(trace), "target": _text_of_target(_text_of(target))}
+    return _core.Record(seconds=measured, **fields)
 
 
 def _text(value: object) -> str:

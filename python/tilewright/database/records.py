@@ -127,9 +127,9 @@ def workload_key(task: Task, store: Any = None) -> str:
 def sizes_text(task: Task) -> str:
     """Return the sizes of calls, whether caches are cold, and the digest of integer arguments, as databases store
     them."""
-    said: dict[str, Any] = dict(sorted(task.sizes.items())) | ({_COLD: 1} if task.cold else {})
-    said |= {_GIVEN: task.given} if task.given else {}
-    return json.dumps(said) if said else ""
+    stored: dict[str, Any] = dict(sorted(task.sizes.items())) | ({_COLD: 1} if task.cold else {})
+    stored |= {_GIVEN: task.given} if task.given else {}
+    return json.dumps(stored) if stored else ""
 
 
 def is_cold(workload: _core.Workload) -> bool:
@@ -160,14 +160,14 @@ def sizes_of(workload: _core.Workload) -> dict[str, float]:
 def title_of(workload: _core.Workload) -> str:
     """Return a program's name for reports: "double (n=1000)", "double (cold caches)", "take (given integers 1f3a)"."""
     try:
-        said = [f"{name}={size}" for name, size in sizes_of(workload).items()]
+        details = [f"{name}={size}" for name, size in sizes_of(workload).items()]
         if _GIVEN in workload.sizes:
-            said.append(f"{_GIVEN} {parse_json(workload.sizes)[_GIVEN]}")
+            details.append(f"{_GIVEN} {parse_json(workload.sizes)[_GIVEN]}")
     except ResourceError:
-        said = ["of damaged sizes"]
-    said += [_COLD] if is_cold(workload) else []
+        details = ["of damaged sizes"]
+    details += [_COLD] if is_cold(workload) else []
     name = workload.name or workload.hash[:12]
-    return f"{name} ({', '.join(said)})" if said else str(name)
+    return f"{name} ({', '.join(details)})" if details else str(name)
 
 
 def steps_of(trace: Trace) -> tuple[str, ...]:

@@ -117,9 +117,9 @@ def _renamed(record: _core.Record, now: ir.Module | None, was: ir.Module | None)
         trace = as_named_in(now, was, Trace.from_json(record.trace))
     except Error:
         return record
-    said = {name: getattr(record, name) for name in ("workload", "target", "seconds")}
-    said["trace"] = json.dumps(trace.as_json(), separators=(",", ":"))
-    return _core.Record(**said, **fields_of_entry(fifth_entry(record)))
+    fields = {name: getattr(record, name) for name in ("workload", "target", "seconds")}
+    fields["trace"] = json.dumps(trace.as_json(), separators=(",", ":"))
+    return _core.Record(**fields, **fields_of_entry(fifth_entry(record)))
 
 
 def prune(store: _core.Database, keep: int) -> int:

@@ -62,7 +62,7 @@ class Operand:
 
     @property
     def width(self) -> int:
-        """Bytes of an element."""
+        """Return the bytes of an element."""
         return width_of(self.buffer.dtype)
 
     def varies(self, axis: int) -> bool:
@@ -266,12 +266,16 @@ def fusible_epilogue(schedule: Schedule, info: BlockInfo, dimensions: int) -> Bl
     if len(consumers) == 1 and not passed and is_spatial(schedule.get(consumers[0])):
         loops = schedule.get_loops(consumers[0])
         alone = len(loops) == dimensions and len(schedule.get_producers(consumers[0])) == 1
-        if alone and is_plain(schedule, loops) and _keeps_order(schedule.get(consumers[0]), info.store.buffer):
+        if (
+            alone
+            and is_plain(schedule, loops)
+            and _reads_in_memory_order(schedule.get(consumers[0]), info.store.buffer)
+        ):
             return consumers[0]
     return None
 
 
-def _keeps_order(node: ir.Block, buffer: ir.Buffer) -> bool:
+def _reads_in_memory_order(node: ir.Block, buffer: ir.Buffer) -> bool:
     """Return whether a block reads a buffer in the order of its memory, without transposing it. False for a block with
     loops or blocks inside, whose variables the indices may contain."""
     order = {axis.var: n for n, axis in enumerate(node.iter_vars)}

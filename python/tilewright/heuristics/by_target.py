@@ -204,7 +204,7 @@ def _loops(function: ir.PrimFunc) -> bool:
 
 
 def _has_only_argreduces(function: ir.PrimFunc) -> bool:
-    """Whether all blocks are argmin or argmax. Lowering vectorizes these, so no schedule is needed."""
+    """Return whether all blocks are argmin or argmax. Lowering vectorizes these, so no schedule is needed."""
     computing = [block for block in nodes_of(function.body, ir.Block) if block.iter_vars]
     return bool(computing) and all(is_argreduce(block) for block in computing)
 

@@ -35,7 +35,7 @@ class CallSignature:
         reasons: for each parameter, why it is required; "" for optional ones. Empty for libraries of older versions.
     """
 
-    function: Any
+    function: ir.PrimFunc
     outputs: frozenset[int]
     reasons: tuple[str, ...] = ()
 
@@ -60,18 +60,18 @@ class CallSignature:
         return tuple(str(param.name_hint) for param in self.function.params)
 
     @cached_property
-    def arrays(self) -> dict[int, tuple[Any, np.dtype[Any]]]:
+    def arrays(self) -> dict[int, tuple[list[int] | None, np.dtype[Any]]]:
         """Return shape and data type of the array for each output; the shape is None if a size is symbolic."""
-        found = {}
+        found: dict[int, tuple[list[int] | None, np.dtype[Any]]] = {}
         for position in self.outputs:
-            buffer = self.buffer(position)
+            buffer = self.function.buffer_map[self.function.params[position]]
             known = [int(extent.value) for extent in buffer.shape if isinstance(extent, _core.IntImm)]
             is_open = len(known) < len(buffer.shape)
             shape = None if is_open else [*known, *_lane_extents(buffer)]
             found[position] = (shape, numpy_dtype(lanes_of(buffer.dtype)[0]))
         return found
 
-    def buffer(self, position: int) -> Any:
+    def buffer(self, position: int) -> ir.Buffer | None:
         """Return the buffer of a parameter; None for a scalar."""
         return self.function.buffer_map.get(self.function.params[position])
 
@@ -84,7 +84,7 @@ class CallSignature:
         return None
 
 
-def call_of(function: Any, module: Any) -> CallSignature:
+def call_of(function: ir.PrimFunc, module: ir.Module) -> CallSignature:
     """Return the call signature of a function's kernel; `module` has the functions that it calls."""
     roles = _core.parameter_roles(function, module)
     outputs = frozenset(position for position, (role, _) in enumerate(roles) if role == "output")
@@ -130,6 +130,8 @@ def signatures_from_json(text: str) -> dict[str, CallSignature]:
 
 def _call_from(noted: Mapping[str, Any]) -> CallSignature:
     function = ir.load_json(noted["function"])
+    if not isinstance(function, ir.PrimFunc):
+        raise TypeError("not a PrimFunc")
     names = names_of_parameters(function)
     by_name = [position for position, name in enumerate(names) if name in noted["outputs"]]
     outputs = frozenset(int(position) for position in noted.get("positions", by_name))
@@ -179,7 +181,7 @@ def refuse_missing(call: CallSignature, kernel: str, args: Sequence[Any], named:
     be assigned to parameters.
 
     Raises:
-        tilewright.ArgumentError: parameters have no argument; the message says why each is required.
+        tilewright.ArgumentError: required parameters have no argument; the message gives the reason for each.
     """
     values = by_position(call, args, named)
     missing = [] if values is None else [position for position in call.inputs if position not in values]
@@ -211,7 +213,7 @@ def by_position(call: CallSignature, args: Sequence[Any], named: Mapping[str, An
     return None if len(args) > len(free) else {**values, **dict(zip(free, args, strict=False))}
 
 
-def as_tensor_like(array: Any, arguments: Iterable[Any]) -> Any:
+def as_tensor_like(array: np.ndarray[Any, Any], arguments: Iterable[Any]) -> Any:
     """Return an array as a PyTorch tensor that shares its memory if all arguments except numbers are PyTorch
     tensors."""
     torch = sys.modules.get("torch")
@@ -230,7 +232,7 @@ def as_tensor_like(array: Any, arguments: Iterable[Any]) -> Any:
 def _shape_for(call: CallSignature, position: int, values: Mapping[int, Any]) -> list[int]:
     """Return the shape of an output, with the sizes that the arguments determine."""
     sizes = _sizes(call, values)
-    buffer, label = call.buffer(position), call.labels[position]
+    buffer, label = call.function.buffer_map[call.function.params[position]], call.labels[position]
     shape = [*(_number(extent, sizes, label) for extent in buffer.shape), *_lane_extents(buffer)]
     if min(shape, default=0) < 0:
         what = f"the omitted {label} would have the shape {tuple(shape)}, by the sizes of the other arguments"
@@ -238,19 +240,19 @@ def _shape_for(call: CallSignature, position: int, values: Mapping[int, Any]) ->
     return shape
 
 
-def _lane_extents(buffer: Any) -> list[int]:
+def _lane_extents(buffer: ir.Buffer) -> list[int]:
     """Return the additional dimension of an array whose elements are vectors."""
     _, lanes = lanes_of(buffer.dtype)
     return [lanes] if lanes > 1 else []
 
 
-def _sizes(call: CallSignature, values: Mapping[int, Any]) -> dict[Any, Any]:
+def _sizes(call: CallSignature, values: Mapping[int, Any]) -> dict[ir.Var, ir.Expr]:
     """Return the values of symbolic sizes, from the shapes of arguments and from scalar arguments.
 
     Raises:
         tilewright.ArgumentError: an argument has another number of dimensions than its parameter.
     """
-    sizes: dict[Any, Any] = {}
+    sizes: dict[ir.Var, ir.Expr] = {}
     for position, param in enumerate(call.function.params):
         if position not in values:
             continue
@@ -277,7 +279,7 @@ def _shown(value: Any, shape: Sequence[int]) -> str:
     return f"one of shape {tuple(shape)}" if hasattr(value, "ndim") else repr(value)
 
 
-def _number(extent: Any, sizes: dict[Any, Any], name: str) -> int:
+def _number(extent: ir.Expr, sizes: dict[ir.Var, ir.Expr], name: str) -> int:
     from tilewright.arith import Analyzer
 
     known: Any = _core.substitute(extent, sizes)

@@ -14,7 +14,7 @@ from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
 from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.support import limits
-from tilewright.support.user_lines import last_raise, said_of
+from tilewright.support.user_lines import error_text, last_raise
 
 __all__ = [
     "WrongAnswers",
@@ -72,9 +72,9 @@ class WrongAnswers:
 
     def report_failures(self, name: str) -> None:
         """Warn of a task without measured candidates: the number of failures by step, and the first message of each."""
-        said = [f"{count} x {step}: {first}" for step, (count, first) in self._failed.get(name, {}).items()]
-        if said:
-            _LOGGER.warning("%s: no candidate was measured, and none is kept: %s", name, "\n".join(said))
+        failures = [f"{count} x {step}: {first}" for step, (count, first) in self._failed.get(name, {}).items()]
+        if failures:
+            _LOGGER.warning("%s: no candidate was measured, and none is kept: %s", name, "\n".join(failures))
 
     def look_at_refusals(self, name: str, strategy: Any) -> None:
         """Warn if a part of the space, such as a mutator, raised an error or returned an invalid result; the first of
@@ -84,8 +84,8 @@ class WrongAnswers:
             key = f"{name}: {code}"
             if code.endswith(("/exception", "/answer")) and key not in self._codes:
                 self._codes.add(key)
-                said = refused(code, count, strategy.first_refusals.get(code, ""))
-                _LOGGER.warning("%s: samples that fail are omitted, up to now %s", name, said)
+                text = refused(code, count, strategy.first_refusals.get(code, ""))
+                _LOGGER.warning("%s: samples that fail are omitted, up to now %s", name, text)
 
 
 def refused(code: str, count: int, message: str) -> str:
@@ -98,17 +98,17 @@ def _kind(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def _not_built(said: str, message: str = "") -> BuilderResult:
-    return _NotBuilt(None, message or said, ArgumentError.of("builder/answer", said, _BUILDS))
+def _not_built(summary: str, message: str = "") -> BuilderResult:
+    return _NotBuilt(None, message or summary, ArgumentError.of("builder/answer", summary, _BUILDS))
 
 
-def _not_run(said: str, hint: str = _RESULT, message: str = "") -> RunnerResult:
-    return _NotRun(message or said, ArgumentError.of("runner/answer", said, hint))
+def _not_run(summary: str, hint: str = _RESULT, message: str = "") -> RunnerResult:
+    return _NotRun(message or summary, ArgumentError.of("runner/answer", summary, hint))
 
 
 def _raised(who: str, error: BaseException) -> tuple[str, str]:
     """Return a short text with the user's line, and the complete traceback."""
-    return f"the {who} raised {said_of(error)}", f"the {who} raised\n{traceback.format_exc()}"
+    return f"the {who} raised {error_text(error)}", f"the {who} raised\n{traceback.format_exc()}"
 
 
 def _list_from(give: Callable[[], Any], who: str, what: str, count: int) -> tuple[list[Any], str, str]:
@@ -116,33 +116,33 @@ def _list_from(give: Callable[[], Any], who: str, what: str, count: int) -> tupl
     correct."""
     try:
         given = give()
-        # One more item than expected shows that there are too many, whatever the length says.
+        # One more item than expected shows that there are too many, even if __len__() is wrong.
         items = [] if given is None or isinstance(given, str) else list(itertools.islice(iter(given), count + 1))
     except Exception as error:
         return [], *_raised(who, last_raise(error))
     if given is None or isinstance(given, str):
-        said = f"the {who} gave {_kind(given)}, no list of {what}s"
+        summary = f"the {who} gave {_kind(given)}, no list of {what}s"
     elif len(items) != count:
         many = f"more than {count}" if len(items) > count else str(len(items))
-        said = f"the {who} gave {many} {what}s for {count} inputs"
+        summary = f"the {who} gave {many} {what}s for {count} inputs"
     else:
         return items, "", ""
-    return [], said, said
+    return [], summary, summary
 
 
 def from_builder(builder: Builder, inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
     """Return a result for each input; a failed one with a message if the builder's result is invalid."""
-    items, said, message = _list_from(lambda: builder.build(inputs), "builder", "result", len(inputs))
-    return [_not_built(said, message)] * len(inputs) if said else [_built(item) for item in items]
+    items, summary, message = _list_from(lambda: builder.build(inputs), "builder", "result", len(inputs))
+    return [_not_built(summary, message)] * len(inputs) if summary else [_built(item) for item in items]
 
 
 def from_runner(runner: Runner, inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
     """Return a future for each input; a failed one with a message if the runner's result is invalid."""
     if not inputs:
         return []
-    items, said, message = _list_from(lambda: runner.run(inputs), "runner", "future", len(inputs))
-    if said:
-        failed = _not_run(said, _RUNS, message)
+    items, summary, message = _list_from(lambda: runner.run(inputs), "runner", "future", len(inputs))
+    if summary:
+        failed = _not_run(summary, _RUNS, message)
         return [RunnerFuture(lambda: True, lambda: failed)] * len(inputs)
     return [_future(item) for item in items]
 
@@ -177,8 +177,8 @@ def result_of(future: RunnerFuture) -> RunnerResult:
     try:
         result = future.result()
     except Exception as error:
-        said, message = _raised("runner", last_raise(error))
-        return _not_run(said, message=message)
+        summary, message = _raised("runner", last_raise(error))
+        return _not_run(summary, message=message)
     if not hasattr(result, "run_secs") or not hasattr(result, "error_msg"):
         return _not_run(f"the runner gave {_kind(result)}, no RunnerResult")
     if result.error_msg is not None:
@@ -238,7 +238,7 @@ def task_of(given: Any, tasks: Sequence[Any]) -> int:
         raise ArgumentError.of(
             "tune/task",
             f"next_task_id() gave {given!r}",
-            f"tasks are 0 to {len(tasks) - 1}; -1 says that all have ended",
+            f"tasks are 0 to {len(tasks) - 1}; -1 means that all have ended",
         )
     if given >= 0 and tasks[given].runner_futures is not None:
         raise ArgumentError.of(

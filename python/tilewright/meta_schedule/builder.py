@@ -208,8 +208,10 @@ class DaskBuilder(Builder):
         except Exception as error:
             return BuilderResult(None, f"DaskBuilder: the build was lost: {error}")
         if answer.get("object") is None:
-            said = answer.get("error") or [_core.measured_facts(answer["result"])[name] for name in ("code", "message")]
-            return BuilderResult(None, f"DaskBuilder: {said[1]}")
+            failure = answer.get("error") or [
+                _core.measured_facts(answer["result"])[name] for name in ("code", "message")
+            ]
+            return BuilderResult(None, f"DaskBuilder: {failure[1]}")
         folder = None
         try:
             folder = tempfile.mkdtemp(prefix="tilewright-build-")

@@ -15,7 +15,7 @@ from tilewright.meta_schedule.builder import BuilderResult, remove_build_dir
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner.runner import RunnerResult
 from tilewright.support import limits
-from tilewright.support.user_lines import last_raise, said_of
+from tilewright.support.user_lines import error_text, last_raise
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule.task_session import TaskScheduler
@@ -190,7 +190,7 @@ def apply_all(
                 key = (id(callback), type(error).__name__)
                 seen[key] += 1
                 if seen[key] == 1:
-                    logger.error("the callback %s raised %s", type(callback).__name__, said_of(error))
+                    logger.error("the callback %s raised %s", type(callback).__name__, error_text(error))
                 logger.debug("%s raised\n%s", type(callback).__name__, traceback.format_exc())
     return raised
 

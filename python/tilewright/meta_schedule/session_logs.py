@@ -66,8 +66,8 @@ class SessionLogs:
 
 
 class _LogFile(logging.FileHandler):
-    """A log file, without which a session goes on: where it cannot be written, as on a full disk, a warning says so
-    once."""
+    """A log file. If it cannot be written, as on a full disk, the session continues, after one
+    warning."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, encoding="utf-8")

@@ -35,7 +35,7 @@ from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerI
 from tilewright.meta_schedule.session_journal import ReportedRecords, SessionJournal
 from tilewright.meta_schedule.stops import Stops
 from tilewright.search.interrupts import Interrupts
-from tilewright.support.user_lines import last_raise, said_of
+from tilewright.support.user_lines import error_text, last_raise
 from tilewright.tables import Table
 from tilewright.task.task import open_sizes_of
 
@@ -311,12 +311,12 @@ class TaskScheduler(ABC):
         """Report an error of the cost model once, and continue without the model; called while handling the
         exception."""
         error = sys.exception()
-        said = "it cannot be asked" if error is None else said_of(last_raise(error))
+        reason = "it cannot be asked" if error is None else error_text(last_raise(error))
         _LOGGER.debug("%s", traceback.format_exc())
         if self._ranking is not None:
-            self._ranking.give_up(said)
+            self._ranking.give_up(reason)
         elif self.cost_model is not None:
-            self._lose_model(f"the search continues without its cost model, which failed: {said}")
+            self._lose_model(f"the search continues without its cost model, which failed: {reason}")
 
     def _lose_model(self, text: str) -> None:
         self.cost_model = None
@@ -345,7 +345,7 @@ class TaskScheduler(ABC):
             self._failures.setdefault(task_id, error)
             name = self.tasks[task_id].ctx.task_name
             # If every task fails, the exception itself is raised.
-            _LOGGER.error("Task #%d: %r ends: %s failed: %s", task_id, name, what, said_of(error))
+            _LOGGER.error("Task #%d: %r ends: %s failed: %s", task_id, name, what, error_text(error))
             _LOGGER.debug("%s", traceback.format_exc())
             self.tasks[task_id].stop_reason = "failed"
             self.terminate_task(task_id)
@@ -426,8 +426,8 @@ class TaskScheduler(ABC):
             try:
                 task.ctx.post_tuning()
             except Exception as error:
-                said = said_of(last_raise(error))
-                _LOGGER.error("%s: post_tuning() of its strategy raised %s", _name_of(task_id, task), said)
+                text = error_text(last_raise(error))
+                _LOGGER.error("%s: post_tuning() of its strategy raised %s", _name_of(task_id, task), text)
                 _LOGGER.debug("%s", traceback.format_exc())
         report_counts(self._raised, self.measure_callbacks, _LOGGER)
 
@@ -606,8 +606,8 @@ def _why_none(context: Any) -> str:
     strategy = getattr(context, "search_strategy", None)
     refusals = getattr(strategy, "refusals", None)
     if refusals:
-        said = getattr(strategy, "first_refusals", {})
-        reasons = [answers.refused(code, n, said.get(code, "")) for code, n in sorted(refusals.items())]
+        messages = getattr(strategy, "first_refusals", {})
+        reasons = [answers.refused(code, n, messages.get(code, "")) for code, n in sorted(refusals.items())]
         hint = ""
         if "DisallowDynamicLoop" in refusals and open_sizes_of(context.mod):
             hint = (

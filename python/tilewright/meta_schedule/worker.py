@@ -53,7 +53,7 @@ class Overdue(Exception):
 
 
 class Lost(Exception):
-    """The process died during the call; the text says how."""
+    """The process died during the call; the text has the signal or exit status."""
 
 
 class Raised(Exception):
@@ -141,7 +141,7 @@ class _Process:
         except (EOFError, BrokenPipeError):
             self.kill()
             raise Lost(_how(self.child.returncode)) from None
-        except BaseException:  # Ctrl-C: the answer that is on its way belongs to no later call
+        except BaseException:  # Ctrl-C: the pending answer belongs to no later call
             self.kill()
             raise
         if kind == "raised":

@@ -69,7 +69,7 @@ class Profiler:
             self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
     def get(self) -> dict[str, float]:
-        """Return seconds by name, as TVM's test expects; TVM's documentation says minutes."""
+        """Return seconds by name, as TVM's test expects, not minutes as in TVM's documentation."""
         with self._lock:
             seconds = dict(self._seconds)
         if self._started:

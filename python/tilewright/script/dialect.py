@@ -2,7 +2,7 @@
 
 A dialect has a name (its token) and handlers for kinds of statements and expressions; what it does not handle, its base
 does. The base of all is `python`, which evaluates expressions. Functions and ``with`` blocks may switch to another
-dialect: a decorator or a frame says so by its attribute ``script_dialect``.
+dialect: a decorator or a frame declares it by its attribute ``script_dialect``.
 
 >>> @register("tir", "While")
 ... def visit_while(parser, node): ...

@@ -53,7 +53,7 @@ _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
-#: The node of a comparison, and the one that says the same from the other side.
+#: The node of a comparison, and the one with swapped operands.
 _SIDES: dict[type, tuple[Any, Any]] = {
     ast.Eq: (_core.EQ, _core.EQ),
     ast.NotEq: (_core.NE, _core.NE),

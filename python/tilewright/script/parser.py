@@ -1,6 +1,6 @@
 """The driver of the parser: scopes, spans, errors, and the order of statements.
 
-What a statement or an expression means is said by the handlers of a dialect (dialect.py); they get the parser and the
+The handlers of a dialect (dialect.py) define the meaning of statements and expressions; they get the parser and the
 syntax node, evaluate fragments with `parser.eval` and call the IRBuilder.
 
 A failure ends its statement only. The names that the statement would have bound become unknown quantities: statements

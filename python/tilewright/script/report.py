@@ -29,7 +29,7 @@ class Problem:
     source: Source
     place: Position
     trail: tuple[tuple[Source, Position], ...] = ()  # the calls of macros that led there, innermost first
-    span: int = 0  # where it was found in the program; says more than place and trail
+    span: int = 0  # where it was found in the program; more precise than place and trail
 
 
 class ScriptProblem(Exception):

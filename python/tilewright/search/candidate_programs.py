@@ -29,7 +29,7 @@ def heuristic_trace(task: Task, start: ir.Module, target: _core.Target) -> str:
             schedule = schedule_function(schedule, target)
         else:
             cpu.schedule_for_cpu(schedule, target, best=True)
-    except Exception as error:  # the search goes on without this baseline
+    except Exception as error:  # the search continues without this baseline
         failures.raise_in_tests(error)
         return ""
     return json.dumps(schedule.trace.as_json()) if schedule.trace.insts else ""

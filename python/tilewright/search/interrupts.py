@@ -14,7 +14,7 @@ class Interrupts:
     """Record of the first Ctrl-C in a ``with`` statement; the second one raises KeyboardInterrupt as usual.
 
     Attributes:
-        seen: there was one.
+        seen: whether there was an interrupt.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Tuning the functions of a module, each by itself; on a cluster, all at the same time."""
+"""Tune the functions of a module: one after another, or all at the same time on a cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tilewright.timing import format_seconds
 if TYPE_CHECKING:
     from tilewright.search.result import TuneResult
 
-#: a search that goes on between two steps of its caller, and returns what it found
+#: a search as a generator: its caller does other work between two steps; it returns its result
 Steps = Generator[None, None, "TuneResult"]
 
 HAS_A_SCHEDULE = "it has a schedule already"
@@ -189,7 +189,7 @@ def tune_functions(
     failures: dict[str, Error] = {}
     untuned = {name: HAS_A_SCHEDULE for name in public if name not in chosen}
 
-    def begun(name: str, seconds: float | None) -> Steps:
+    def start(name: str, seconds: float | None) -> Steps:
         function = chosen[name]
         known, open_sizes = names_of(function), open_sizes_of(function)
         return search(
@@ -213,7 +213,7 @@ def tune_functions(
 
     if at_once:
         with contextlib.ExitStack() as ends:
-            running = {name: ends.enter_context(contextlib.closing(begun(name, seconds))) for name in chosen}
+            running = {name: ends.enter_context(contextlib.closing(start(name, seconds))) for name in chosen}
             while running:
                 running = {name: steps for name, steps in running.items() if step(name, steps)}
     else:
@@ -221,7 +221,7 @@ def tune_functions(
             if results and next(reversed(results.values())).stop_reason == "canceled":
                 untuned[name] = "the search was canceled before"
                 continue
-            steps = begun(name, share_of(seconds, time.monotonic() - started, len(chosen), number))
+            steps = start(name, share_of(seconds, time.monotonic() - started, len(chosen), number))
             while step(name, steps):
                 pass
     if not results:

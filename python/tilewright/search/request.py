@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright import _core
-from tilewright.cluster.connection import Cluster
 from tilewright.schedule import Schedule
 from tilewright.search.result import Progress
 from tilewright.search.spaces import Space
+
+if TYPE_CHECKING:
+    from tilewright.cluster.connection import Cluster
 
 __all__ = ["SearchRequest"]
 

@@ -51,7 +51,7 @@ class Progress:
         phase: "preparing" (of a search that was canceled before it began), "reference" (that program runs), "search",
             "finals" (the best are timed against one another), "done".
         budget_left: remaining seconds of the search's time limit; infinity without a limit.
-        waiting_for: on a cluster, what nothing goes on without: a worker that measures, the scheduler; else "".
+        waiting_for: on a cluster, what the search waits for: a worker that measures, the scheduler; else "".
     """
 
     trials: int

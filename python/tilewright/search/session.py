@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tilewright import _core, ir, te
-from tilewright.cluster.connection import Cluster
 from tilewright.cluster.labels import target_key
-from tilewright.cluster.measurer import ClusterMeasurer
 from tilewright.database.origins import origin_of
 from tilewright.database.records import (
     PLACES,
@@ -38,7 +36,6 @@ from tilewright.report.profiler import CONCURRENT, PartTimes, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import formats, modules
 from tilewright.search.candidate_programs import fitting_postprocs, heuristic_trace
-from tilewright.search.cluster_measurer import measurer_for
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.modules import ModuleResult, Steps, main_of, public_functions
@@ -57,6 +54,8 @@ from tilewright.task.arguments import digest_of_integers
 from tilewright.task.task import Task, by_buffer, check_inputs, sizes_of, task_of
 
 if TYPE_CHECKING:
+    from tilewright.cluster.connection import Cluster
+    from tilewright.cluster.measurer import ClusterMeasurer
     from tilewright.meta_schedule import Database
 
 #: version of the candidates that follow from a seed; changed with the strategies, so that old sessions are not resumed
@@ -69,8 +68,8 @@ STEP_SECONDS = 0.1
 
 
 def space_hash(space: Space, traces: Sequence[Trace | str], strategy: _core.SearchStrategy) -> str:
-    """Identify this space, and the order in which it is searched. It says which random stream a search goes on with;
-    measurements belong to programs, and are kept whatever it is.
+    """Identify this space, and the order in which it is searched. It determines the random stream that a search
+    continues with; measurements belong to programs, and are kept whatever it is.
 
     Args:
         traces: its steps alone, where its function does not read sampled values; else the first candidates that it
@@ -208,6 +207,8 @@ def _machines_of(cluster: Any, target: str) -> Iterator[Cluster | None]:
     if is_for_device(target):
         hint = "search on the machine of the device, without cluster="
         raise ArgumentError.of("tune/device", f"a cluster measures on processors, not on '{target}'", hint)
+    from tilewright.cluster.connection import Cluster
+
     with contextlib.closing(Cluster(cluster)) as machines:
         machines.check_native(target)
         yield machines
@@ -478,6 +479,8 @@ class _Search:
 
     def _measurer(self) -> ClusterMeasurer:
         """Return the measurer of a cluster."""
+        from tilewright.search.cluster_measurer import measurer_for
+
         assert self.cluster is not None
         options = {"reference_timeout": REFERENCE_DEADLINE}
         self.measurer = measurer_for(self.cluster, self.expectations, self.target, options)

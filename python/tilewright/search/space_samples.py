@@ -1,4 +1,4 @@
-"""Samples of a user's space: the first one, those that identify the space, and those that strategies ask for."""
+"""Sample a user's space: the first candidate, those that identify the space, and those that strategies request."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ __all__ = ["SpaceSamples", "run_space"]
 
 #: seconds that a user's space may take for one candidate
 SPACE_DEADLINE = 10.0
-#: a run of it is overdue when it takes so many times as long as the slowest that came through, and so many seconds
+#: a run of a space is overdue if it takes `_SLOWER` times as long as the slowest successful one, and at least
+#: `_LEAST_DEADLINE` seconds
 _SLOWER, _LEAST_DEADLINE = 20.0, 1.0
-#: samples until one is valid; of those that do not return
+#: maximum number of samples until one is valid, and of overdue ones among them
 FIRST_SAMPLES, MOST_OVERDUE = 16, 3
-#: candidates that identify a function that reads sampled values
+#: number of candidates that identify a space whose function reads sampled values
 DIGESTED_SAMPLES = 16
-#: Of the time that is left, what they may take; a space that is slower is identified by its first trace alone.
+#: share of the remaining time that these candidates may take; a slower space is identified by its first trace alone
 _DIGEST_SHARE = 0.1
 
 
@@ -38,7 +39,7 @@ def run_space(space: Space, schedule: Schedule, *, first: bool = False, seconds:
     """Apply the user's function; exceptions in it become Tilewright errors that name the user's line.
 
     Args:
-        first: whether to make the candidate that the space wants to be tried first.
+        first: whether to sample the space's own first candidate.
         seconds: time limit in seconds; ten by default.
 
     Raises:
@@ -73,14 +74,14 @@ class SpaceSamples:
         space: the space.
         task: the program.
         seed: seed of the search.
-        end: when the search is over, by ``time.monotonic()``; infinity without a limit.
+        end: end of the search, by ``time.monotonic()``; infinity without a limit.
         reserved: seconds before `end` that runs leave to the finals.
         interrupts: interrupts of the search.
 
     Attributes:
         program: the module that candidates are schedules of.
-        sample: the first sample, where the space does not have a first candidate of its own.
-        failed: the error of heuristics that failed, so that the unscheduled program is what is searched; else "".
+        sample: the first sample, if the space defines no first candidate.
+        failed: the error of heuristics that failed, after which the unscheduled program is searched; else "".
     """
 
     def __init__(
@@ -91,13 +92,13 @@ class SpaceSamples:
         self.program: ir.Module = task.module
         self.sample: Schedule | None = None
         self.failed = ""
-        self._slowest = 0.0  # seconds of the slowest run that came through
-        self._overdue: list[float] = []  # how many seconds the runs had that did not come back
+        self._slowest = 0.0  # seconds of the slowest successful run
+        self._overdue: list[float] = []  # time limits, in seconds, of the runs that did not return
         self._refused: dict[str, tuple[int, str]] = {}  # refused samples before the first valid one
 
     def generator(self) -> tuple[_core.SpaceGenerator, list[Trace | str]]:
-        """Return the space as strategies take it: the steps that it recorded in a schedule, or, where its function
-        reads sampled values, the function itself; and the traces that identify it, see :func:`space_hash`."""
+        """Return the space in the form that strategies use: the recorded steps, or the function itself if it reads
+        sampled values. Also return the traces that identify the space (:func:`space_hash`)."""
         if self._task.sparse is not None and self._begins_sparse(self._task.sparse):
             self.program = self._task.sparse
         first = self._first_or_unscheduled()
@@ -108,7 +109,7 @@ class SpaceSamples:
         return _core.FunctionSpace(self.apply), self._digested()
 
     def apply(self, schedule: Schedule, first: bool) -> None:
-        """Schedule a candidate of a space that looks at sampled values, with the decisions that `schedule` holds."""
+        """Schedule a candidate of a space that reads sampled values, with the decisions in `schedule`."""
         if first and self.sample is not None:
             schedule.take_decisions([*self.sample.trace.decisions.values()])
         with self._interrupts.raised():
@@ -146,10 +147,10 @@ class SpaceSamples:
 
     def _first(self) -> Schedule:
         """Return a sample of the space. Refused samples are counted; if all are refused, the first error is raised."""
-        why: Error | None = None
+        refusal: Error | None = None
         overdue = 0
         for number in range(FIRST_SAMPLES):
-            # Others than those of the next seeds.
+            # Seeds that no candidate of the search uses.
             schedule = Schedule(self.program, seed=(self._seed + 1 + number * 1_000_003) % limits.MOST)
             try:
                 self._run(schedule)
@@ -158,15 +159,15 @@ class SpaceSamples:
                 overdue += error.code == "space/deadline"
                 if isinstance(error, ResourceError) and error.code != "space/deadline":
                     raise
-                why = why or error
+                refusal = refusal or error
                 count, message = self._refused.get(error.code, (0, error.message or str(error)))
                 self._refused[error.code] = (count + 1, message)
                 if overdue == MOST_OVERDUE or not schedule.trace.decisions:  # without sampling it is always the same
                     break
-        assert why is not None
-        if isinstance(why, ScheduleError) and why.code != "space/exception":  # which names the space already
-            why.args = (with_place(why, within=f"the space '{self._space.name}'"),)
-        raise why
+        assert refusal is not None
+        if isinstance(refusal, ScheduleError) and refusal.code != "space/exception":  # which names the space already
+            refusal.args = (with_place(refusal, within=f"the space '{self._space.name}'"),)
+        raise refusal
 
     def _first_or_unscheduled(self) -> Schedule:
         """Return a sample of the space; if heuristics fail, the unscheduled program."""
@@ -212,7 +213,7 @@ class SpaceSamples:
             for reasons in (facts["refusals"], facts["failures"]):
                 reasons[code] = (reasons.get(code, (0, ""))[0] + count, message)
         if len(limits_had := sorted({f"{seconds:.3g}": seconds for seconds in self._overdue}.values())) > 1:
-            # Others than the first had less time than its message says, or more.
+            # The message has the time limit of the first space; others had less time, or more.
             had = f"{limits_had[0]:.3g} to {limits_had[-1]:.3g} s"
             for reasons in (facts["refusals"], facts["failures"]):
                 if "space/deadline" in reasons:

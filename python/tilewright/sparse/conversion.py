@@ -57,7 +57,7 @@ class StoredAxis:
     """An axis of a converted structure.
 
     Attributes:
-        axis: what the rule says of it.
+        axis: the axis in the rule.
         count: positions below all of the parent's.
         indptr: position p of the parent has those from indptr[p] to before indptr[p + 1]; None for a dense axis.
         indices: the coordinate of each position, 0 for padding; None where the axis stores none.
@@ -90,7 +90,7 @@ class StoredPart:
     @functools.cached_property
     def source(self) -> Array:
         """Return for each stored element the position of its nonzero, or -1 for padding. Conversions
-        of values seldom need it: then it is computed when it is asked for."""
+        of values seldom need it: then it is computed on first use."""
         if isinstance(self._copies, np.ndarray):
             return self._copies
         with kept_array_memory():
@@ -326,7 +326,9 @@ def _check_coordinates(shape: Sequence[int], coordinates: Sequence[Array]) -> No
         outside, unsorted, _ = _core.examine_values(along, 0, extent)
         if outside >= 0:
             message = f"coordinates[{d}][{outside}] is {along[outside]}, which is not in 0 to before {extent}"
-            raise ArgumentError.of("sparse/index", message, "the shape of the tensor says how far coordinates go")
+            raise ArgumentError.of(
+                "sparse/index", message, "coordinates must be below the extents in the shape of the tensor"
+            )
         if d == 0:
             descent = unsorted
         elif d + 1 < len(shape):

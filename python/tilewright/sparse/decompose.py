@@ -277,7 +277,7 @@ class _Coordinate:
         keys: the axes whose keys alone it is made of: itself, or quotient and remainder; different keys, different
             coordinates. Empty where other coordinates are part of it.
         divisor: divisor of quotient and remainder, or 0.
-        rank: the rank of a row from the keys, where a list says which row has it (`formula` is None), or None.
+        rank: the rank of a row from the keys, where a list gives the row of each key (`formula` is None), or None.
     """
 
     formula: Any = None
@@ -317,7 +317,7 @@ class Format:
         self._read = {
             at: self._buffer(f"{rule.axes[at].name}_key", self.idtype, self._chain_at(at)) for at in sorted(stored)
         }
-        #: says of each stored element whether it is none, where no array of coordinates does
+        #: marks padding among stored elements, if no array of coordinates does
         self._marks = [d for d, array in enumerate(self._arrays) if array is not None and self._covers_all(d)]
         self._present = None if self._marks else self._buffer(f"{tensor.name}_present", "int8", whole)
         self.elements = {each: self._buffer(each.name, each.dtype, whole) for each in tensors}

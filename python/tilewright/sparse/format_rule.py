@@ -53,7 +53,7 @@ class SomeFacts:
 
 @dataclass(frozen=True)
 class FormatAxis:
-    """One axis of a format. The index map says for each nonzero the key along it, and perhaps a coordinate.
+    """One axis of a format. The index map gives the key of each nonzero along the axis, and perhaps a coordinate.
 
     Attributes:
         name: name of the axis.

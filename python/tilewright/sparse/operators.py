@@ -17,7 +17,7 @@ from tilewright.schedule import Schedule
 from tilewright.sparse import programs
 from tilewright.sparse.convert import LANES, detach, to_csr, to_sell
 from tilewright.sparse.matrix import Conversion, Matrix
-from tilewright.task.arguments import aligned_zeros
+from tilewright.task.arguments import aligned_empty, aligned_zeros
 
 #: an array of NumPy or a tensor of PyTorch
 Dense = Any
@@ -31,9 +31,9 @@ MANY_NONZEROS = 2000
 def spmm(a: Matrix, b: Dense, out: Dense | None = None) -> Any:
     """Multiply a sparse matrix (m, n) by a dense one (n, k), on all threads.
 
-    The kernel works on CSR. A matrix of another kind is converted with the first product; :func:`conversions` says what
-    that has cost. Each later product gathers its values again where somebody may have changed them. A kernel is
-    compiled for each number of columns k.
+    The kernel works on CSR. A matrix of another kind is converted by the first product; :func:`conversions` reports the
+    time. Each later product gathers its values again, if they may have changed. A kernel is compiled for each number
+    of columns k.
 
     Args:
         a: the sparse matrix.
@@ -152,7 +152,7 @@ def sddmm(a: Matrix, x: Dense, y: Dense) -> Matrix:
     columns = int(x.shape[1])
     _check(a, "y", y, (a.shape[1], columns))
     s = to_csr(a).structure
-    values = aligned_zeros((len(s.indices),), a.dtype)
+    values = (aligned_empty if columns else aligned_zeros)((len(s.indices),), a.dtype)
     if columns:
         _kernel("sddmm", columns, a.dtype, s.index_dtype)(s.indptr, s.indices, x, y, values)
     result = Matrix(s, values)
@@ -221,7 +221,7 @@ def _result(like: Any, shape: tuple[int, ...], out: Any) -> Any:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like, torch.Tensor):
         return torch.empty(shape, dtype=like.dtype)
-    return aligned_zeros(shape, np.dtype(str(like.dtype)))
+    return aligned_empty(shape, np.dtype(str(like.dtype)))
 
 
 @functools.lru_cache(maxsize=256)

@@ -82,7 +82,7 @@ def spmv_sell(
 ) -> ir.PrimFunc:
     """Return ``spmv_sell(starts, indices, values, lengths, full, order, x, y)``: y (m) = A (m, n) in SELL times x (n).
 
-    A slice is `rows` rows of similar length, which are lanes; ``order`` says which ones. Its nonzeros are columns from
+    A slice is `rows` rows of similar length, which are lanes; ``order`` lists them. Its nonzeros are columns from
     ``starts[s]`` to before ``starts[s + 1]`` of ``indices`` and ``values``, of which each lane has so many as
     ``lengths`` says: the others are padding, which takes no part. The first ``full[s]`` columns have none.
 

@@ -236,7 +236,9 @@ def _faults(name: str, values: Array, end: int, segments: Array | None = None) -
     outside, descent, repeat = _core.examine_values(values, 0, end, segments)
     if outside >= 0:
         message = f"{name}[{outside}] is {values[outside]}, which is not in 0 to before {end}"
-        raise _refuse("sparse/index", message, "the shape of the matrix says how many rows and columns there are")
+        raise _refuse(
+            "sparse/index", message, "indices must be below the numbers of rows and columns in the shape of the matrix"
+        )
     return descent, repeat
 
 

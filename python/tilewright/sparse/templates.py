@@ -45,7 +45,7 @@ def template_rules(name: str, parameters: Sequence[int], count: int = 0) -> list
         message = f"format {name!r} does not take {list(parameters)}: {error}"
         raise _refusal(message, "see tilewright.sparse.formats") from error
     if count and len(rules) > count:
-        raise _refusal(f"format {name!r} has {len(rules)} rules, and {count} are asked for", "raise `count`")
+        raise _refusal(f"format {name!r} has {len(rules)} rules, but `count` is {count}", "raise `count`")
     for number in range(len(rules), count):
         none = replace(rules[0], name=f"{rules[0].name}_none_{number}").when(lambda z: z.column < 0)
         rules.append(replace(none, disjoint_rows=rules[-1].disjoint_rows))

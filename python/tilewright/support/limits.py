@@ -79,11 +79,11 @@ def positive(name: str, value: Any, no_limit: str = "None") -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        said = f"{name} is {value!r}; it is a number, or {no_limit} for no limit"
-        raise ArgumentTypeError.of("arguments/number", said, f"such as {name}=10.0")
+        message = f"{name} is {value!r}; it is a number, or {no_limit} for no limit"
+        raise ArgumentTypeError.of("arguments/number", message, f"such as {name}=10.0")
     if not float(value) > 0:
-        said = f"{name} is {value}; it is a number above 0, or {no_limit} for no limit"
-        raise ArgumentError.of("arguments/number", said, "omit it where there is no limit")
+        message = f"{name} is {value}; it is a number above 0, or {no_limit} for no limit"
+        raise ArgumentError.of("arguments/number", message, "omit it where there is no limit")
     return float(value)
 
 
@@ -128,7 +128,7 @@ def items(name: str, given: Any, what: str) -> list[Any]:
         each = None
     if each is None:
         raise wrong_kind(name, given, f"a list of {what}")
-    found = [item for item in itertools.islice(each, MOST_ITEMS + 1)]  # noqa: C416 (list() asks for the length)
+    found = [item for item in itertools.islice(each, MOST_ITEMS + 1)]  # noqa: C416 (list() would call __len__)
     if len(found) > MOST_ITEMS:
         raise wrong_kind(name, given, f"a list of {what}, and this has more than {MOST_ITEMS}")
     return found

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 import warnings
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:  # importing it takes longer than all else in this package at start
+    from importlib.abc import Loader as AnyLoader
 
 #: by folder: modules that were outside of folders until version 0.1. An import or a pickle with such a name refers to
 #: the module in the folder
@@ -95,7 +98,7 @@ def renamed(owner: str, name: str) -> str:
     return present
 
 
-class Loader(importlib.abc.Loader):
+class Loader:
     """Load a module that exists under another name."""
 
     def __init__(self, name: str) -> None:
@@ -113,7 +116,7 @@ class Loader(importlib.abc.Loader):
         module.__spec__ = self._spec
 
 
-class Finder(importlib.abc.MetaPathFinder):
+class Finder:
     """Find modules that have moved, alone or with their folder."""
 
     def find_spec(
@@ -127,7 +130,8 @@ class Finder(importlib.abc.MetaPathFinder):
             folder = folder.rpartition(".")[0]
         if not folder:
             return None
-        return importlib.machinery.ModuleSpec(fullname, Loader(MOVED[folder] + fullname.removeprefix(folder)))
+        loader = Loader(MOVED[folder] + fullname.removeprefix(folder))
+        return importlib.machinery.ModuleSpec(fullname, cast("AnyLoader", loader))
 
 
 def install() -> None:

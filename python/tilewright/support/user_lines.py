@@ -67,17 +67,17 @@ def users_level() -> int:
     return level
 
 
-def said_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the text of an exception and the innermost line of the user's code that caused it, unless the text shows
     that line already. A hint remains the last line."""
     try:
-        said = f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {error}"
     except Exception:  # from a class whose __str__ fails
-        said = type(error).__name__
+        text = type(error).__name__
     place = place_of(error)
-    if not place or _where(place) in said:
-        return said
-    before, hint, after = said.partition("\n  hint:")
+    if not place or _where(place) in text:
+        return text
+    before, hint, after = text.partition("\n  hint:")
     return f"{before}\n{place}{hint}{after}"
 
 

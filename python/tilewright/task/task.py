@@ -353,7 +353,7 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float], counts: Collection
     for name, value in sizes.items():
         check_value(name, value, everything[name], least=1 if name in extents and name not in counts else None)
     if missing := [name for name in everything if name not in sizes]:
-        said = ", ".join(f'"{name}": {_shown(everything[name].dtype)}' for name in missing)
+        example = ", ".join(f'"{name}": {_shown(everything[name].dtype)}' for name in missing)
         code, what = "tune/scalar-parameter", f"parameter '{missing[0]}' is a scalar"
         if missing[0] in extents:
             size = extents[missing[0]]
@@ -362,9 +362,9 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float], counts: Collection
             code, what = "tune/symbolic-shape", f"the shape of '{of}' is not constant"
         raise ArgumentError.of(
             code,
-            f"{what}: nothing says what {', '.join(missing)} usually is",
-            f"say it: tw.tune(program, sizes={{{said}}}), or inputs=, "
-            + ("which may hold scalars, too" if missing[0] in scalars else "whose shapes say it"),
+            f"{what}, and no usual value of {', '.join(missing)} is known",
+            f"pass it: tw.tune(program, sizes={{{example}}}), or inputs=, "
+            + ("which may hold scalars, too" if missing[0] in scalars else "whose shapes determine it"),
         )
     if not sizes:
         return function

@@ -215,7 +215,7 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
                 "give it more seconds, or schedule a program with smaller or symbolic sizes, and verify that",
             )
     trace = schedule.trace
-    stated = tuple(f"{trace.insts[at]} ({said})" for at, said in trace.stated.items())
+    stated = tuple(f"{trace.insts[at]} ({reason})" for at, reason in trace.stated.items())
     extent = "unchanged" if not changed else "sampled" if sampled else "full"
     return Verification(extent, instances, elements, stated)
 

@@ -1,7 +1,7 @@
 """Products of matrix tiles by the AMX instructions of x86, which add products of 16 rows and 16 columns at once.
 
 One intrinsic computes all sums of a block of rows and some columns, zeros to results, so that the tiles of sums stay in
-registers and the unit is configured once. It is made when it is named: its name says all that it computes.
+registers and the unit is configured once. It is created on first use of its name, which determines what it computes.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class TensorIntrin:
     """An instruction on tensors: what it computes (desc), and how it is written (impl).
 
     Both are functions of the same buffers, whose body is one block without axes. ``sch.tensorize`` puts the
-    implementation where a block computes what the description says.
+    implementation where a block computes the same as the description.
     """
 
     name: str

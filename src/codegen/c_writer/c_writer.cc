@@ -16,7 +16,7 @@
 #include "ir/async_copy.h"
 #include "ir/atomic_operation.h"
 #include "ir/build.h"
-#include "ir/byte_products.h"
+#include "ir/dot4.h"
 #include "ir/pointer_uses.h"
 #include "ir/refuse_at.h"
 #include "ir/substitute.h"
@@ -451,10 +451,10 @@ class KernelWriter {
       }
       case Intrinsic::k_dp4a:
       case Intrinsic::k_call_pure_extern: {
-        auto products = ByteProducts::of(*call);
+        auto products = Dot4::of(*call);
         if (!products) return unsupported();
-        return fmt::format("{}({}, {}, {})", functions_.byte_products(products->left, products->right, t),
-                           word(products->a), word(products->b), expr(products->sum));
+        return fmt::format("{}({}, {}, {})", functions_.dot4(products->left, products->right, t), word(products->a),
+                           word(products->b), expr(products->sum));
       }
       case Intrinsic::k_address_of: {
         const BufferLoad* element = call->args[0].as<BufferLoad>();
@@ -471,12 +471,12 @@ class KernelWriter {
                          : integer_call(intrinsic, of, t, args, unsupported);
   }
 
-  /// Four bytes as an unsigned word; vectors are registers of their own (scalarize_vectors).
+  /// Returns four bytes as an unsigned word. A vector of four bytes is in a register (scalarize_vectors).
   std::string word(const Expr& bytes) {
     if (bytes.dtype().is_scalar()) return fmt::format("({}){}", type(DataType::uint(32)), expr(bytes));
     const BufferLoad* load = bytes.as<BufferLoad>();
     const Ramp* ramp = load ? load->indices[0].as<Ramp>() : nullptr;
-    return ramp ? dialect_.word("&" + access(load->buffer, {ramp->base}, bytes)) : expr(bytes);
+    return ramp ? dialect_.load_word("&" + access(load->buffer, {ramp->base}, bytes)) : expr(bytes);
   }
 
   template <class F>
@@ -676,12 +676,14 @@ class KernelWriter {
     spaces_[allocate.buffer_var] = scope;
     index_.define_pointer(allocate.buffer_var, allocate.dtype.bytes(), true);
     if (scope.starts_with("shared")) {
-      const bool is_dynamic = elements * allocate.dtype.element().bytes() > dialect_.most_static_shared_bytes();
+      const bool is_dynamic = elements * allocate.dtype.element().bytes() > dialect_.max_static_shared_bytes();
       line(is_dynamic ? dialect_.dynamic_shared_array(t, name) : dialect_.shared_array(t, name, elements));
     } else if (scope == "local") {
-      const bool by_words = allocate.dtype.element().bytes() < 4 || vectors_.contains(allocate.buffer_var);
-      const std::string_view start = perhaps_written_.contains(allocate.buffer_var) ? dialect_.private_start() : "";
-      line(fmt::format("{}{} {}[{}]{};", by_words ? dialect_.by_words() : "", t, name, elements, start));
+      const bool is_aligned = allocate.dtype.element().bytes() < 4 || vectors_.contains(allocate.buffer_var);
+      const std::string_view initializer =
+          perhaps_written_.contains(allocate.buffer_var) ? dialect_.private_initializer() : "";
+      line(fmt::format("{}{} {}[{}]{};", is_aligned ? dialect_.private_array_alignment() : "", t, name, elements,
+                       initializer));
     } else if (auto shape = instructions_->fragments().shape_of(allocate.buffer_var);
                shape && dialect_.fragment_registers(*shape)) {
       const int64_t tiles = std::max<int64_t>(elements / (shape->rows() * shape->columns()), 1);

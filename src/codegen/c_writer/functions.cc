@@ -222,10 +222,10 @@ std::string Functions::power_of_two(std::string value, DataType of) {
   return "(int)" + value;
 }
 
-std::string Functions::byte_products(DataType left, DataType right, DataType sum) {
+std::string Functions::dot4(DataType left, DataType right, DataType sum) {
   const std::string name = fmt::format("tw_dp4a_{}_{}_{}", letter(left), letter(right), letter(sum));
   const std::string t = dialect_.type(sum), u = dialect_.type(DataType::uint(32));
-  std::string body = dialect_.byte_products(left, right);
+  std::string body = dialect_.dot4(left, right);
   if (body.empty()) {
     body = fmt::format("  {} sum = ({})c;\n", u, u);
     for (int shift = 0; shift < 32; shift += 8) {

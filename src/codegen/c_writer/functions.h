@@ -36,16 +36,17 @@ class Functions {
   /// does not round twice.
   std::string round_to_odd(DataType from);
 
-  /// The second argument of ldexp, an int, from a value of type `of`: numbers beyond it are beyond every exponent.
+  /// Converts the second argument of ldexp from type `of` to int, with saturation: larger numbers exceed every
+  /// exponent.
   std::string power_of_two(std::string value, DataType of);
-  /// Four products of bytes of these types, added to a value of type `sum`.
-  std::string byte_products(DataType left, DataType right, DataType sum);
+  /// The dot product of four bytes of these types, added to a value of type `sum`.
+  std::string dot4(DataType left, DataType right, DataType sum);
 
   /// An atomic operation on memory of the scope; empty where the dialect has none.
   std::string atomic(Intrinsic intrinsic, DataType type, const std::string& scope);
 
   std::string all_text() const;
-  /// A function of the dialect's own; `front`: lines before it.
+  /// Adds a helper function of the dialect; `front`: declarations before it.
   std::string add(const std::string& name, const std::string& text, const std::string& front = "");
 
  private:

@@ -12,12 +12,12 @@
 namespace tilewright::codegen {
 
 int64_t dynamic_shared_bytes(const Stmt& kernel, const Dialect& dialect) {
-  int64_t most = 0;
+  int64_t largest = 0;
   visit(kernel, [&](const Ref<Allocate>& allocate) {
     if (!scope_of(allocate->buffer_var).starts_with("shared")) return;
-    most = std::max(most, const_int(allocate->extents[0]).value_or(0) * allocate->dtype.bytes());
+    largest = std::max(largest, const_int(allocate->extents[0]).value_or(0) * allocate->dtype.bytes());
   });
-  return most > dialect.most_static_shared_bytes() ? most : 0;
+  return largest > dialect.max_static_shared_bytes() ? largest : 0;
 }
 
 std::string kernel_symbol(const std::string& name) {

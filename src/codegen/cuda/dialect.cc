@@ -50,7 +50,7 @@ class Cuda final : public Dialect {
     return fmt::format("__shared__ __align__(128) {} {}[{}];", type, name, count);
   }
 
-  int64_t most_static_shared_bytes() const override { return 48 * 1024; }
+  int64_t max_static_shared_bytes() const override { return 48 * 1024; }
   std::string dynamic_shared_array(const std::string& type, const std::string& name) const override {
     return fmt::format("extern __shared__ __align__(128) unsigned char tw_dynamic[];\n  {0}* {1} = ({0}*)tw_dynamic;",
                        type, name);
@@ -174,10 +174,10 @@ class Cuda final : public Dialect {
     return {fmt::format("  return ({0})atomic{1}(({2}*)to, ({2})value);\n", this->type(type), step, taken), ""};
   }
 
-  std::string word(const std::string& pointer) const override {
+  std::string load_word(const std::string& pointer) const override {
     return fmt::format("*(const unsigned int*)({})", pointer);
   }
-  std::string byte_products(DataType a, DataType b) const override {
+  std::string dot4(DataType a, DataType b) const override {
     // A sum of products of unsigned bytes is unsigned; it wraps to the same bits as a signed one.
     return fmt::format(
         "  unsigned int sum;\n"
@@ -187,7 +187,7 @@ class Cuda final : public Dialect {
   }
 
   std::pair<std::string, std::string> warp_function(const Expr& step) const override { return mma_function(step); }
-  std::string_view by_words() const override { return "__align__(16) "; }
+  std::string_view private_array_alignment() const override { return "__align__(16) "; }
 
   std::string prelude(bool) const override { return ""; }
 

@@ -336,7 +336,7 @@ llvm::Value* FunctionEmitter::emit_load(const Ref<BufferLoad>& load) {
   if (layout.form == LaneLayout::kContiguous) return load_contiguous(buffer, layout.first, type.lanes, mask);
   if (buffer->dtype.is_vector()) return unsupported(type, "gathering vectors from '" + buffer->name + "'");
   if (layout.form == LaneLayout::kSame) {
-    // One element, which is there where any lane asks for it.
+    // One element for all lanes; it may be loaded if any lane is active.
     Value* asked = mask ? builder_.CreateOrReduce(mask) : nullptr;
     return lanes_of(load_contiguous(buffer, layout.first, 1, asked), type.lanes);
   }

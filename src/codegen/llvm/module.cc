@@ -85,7 +85,7 @@ class ModuleEmitter {
     }
     const Calls calls = calls_of_functions();
     TW_RETURN_IF_ERROR(refuse_recursion(calls));
-    if (state_.dialect && state_.dialect->aligns_vectors()) {
+    if (state_.dialect && state_.dialect->requires_vector_alignment()) {
       for (Compiled& item : items_) align_for_kernels(item.signature, *item.func, lowered_);
     }
     std::set<std::string> called;

@@ -60,21 +60,23 @@ class OpenCl final : public Dialect {
     return fmt::format("__local {} {}[{}] __attribute__((aligned(16)));", type, name, count);
   }
 
-  int64_t most_static_shared_bytes() const override { return INT64_MAX; }
+  int64_t max_static_shared_bytes() const override { return INT64_MAX; }
   std::string dynamic_shared_array(const std::string&, const std::string&) const override { return ""; }
 
   /// Elements, not vectors, have to be aligned for vload and vstore.
-  bool aligns_vectors() const override { return false; }
+  bool requires_vector_alignment() const override { return false; }
   VectorCopy vector_copy(const std::string&, int lanes, int64_t, const std::string& to,
                          const std::string& from) const override {
     return {fmt::format("vstore{0}(vload{0}(0, {1}), 0, {2})", lanes, from, to), "", ""};
   }
 
-  std::string word(const std::string& pointer) const override { return fmt::format("as_uint(vload4(0, {}))", pointer); }
+  std::string load_word(const std::string& pointer) const override {
+    return fmt::format("as_uint(vload4(0, {}))", pointer);
+  }
 
   /// PoCL 3.1 cuts a kernel at its loops. A private value that is set in one loop under a condition and read in another
   /// one is lost there, unless it has been set before.
-  std::string_view private_start() const override { return " = {0}"; }
+  std::string_view private_initializer() const override { return " = {0}"; }
 
   std::string constant_array(const std::string& type, const std::string& name, int64_t count) const override {
     return fmt::format("__constant {} {}[{}]", type, name, count);

@@ -188,7 +188,7 @@ class InitHoister {
   void collect_block(const Ref<BlockRealize>& realize) {
     const Block& block = *realize->block;
     if (block.init.defined()) plan(realize);
-    // A block that only holds buffers is no border: reductions go on through it.
+    // A block that only allocates buffers does not end a reduction nest.
     bool is_host = block.iter_vars.empty() && is_true(realize->predicate) && !block.init.defined();
     if (is_host) {
       hosts_.emplace_back(loops_.size(), &block);

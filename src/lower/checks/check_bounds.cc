@@ -1,4 +1,4 @@
-// Guard every access by an assertion, where the user asks for it.
+// Guard every access by an assertion, if the option check_bounds is set.
 //
 //   Before                               After
 //   for i in range(n):                   for i in range(n):

@@ -19,7 +19,7 @@
 namespace tilewright::lower {
 
 PassResult check_sizes(const Ref<PrimFunc>& func, PassContext& context) {
-  if (is_kernel(*func)) return func;  // the host has asked
+  if (is_kernel(*func)) return func;  // the host function has checked the sizes
   auto known = context.size_limits.find(context.function);
   const std::vector<analysis::SizeLimit> limits =
       known == context.size_limits.end() ? analysis::size_limits(*func) : known->second;

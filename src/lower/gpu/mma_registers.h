@@ -9,7 +9,7 @@
 //                                                               T.ptx_mma(..., C.data, tx * 8 + 4)
 //
 // Which register holds an element is the map of ldmatrix and mma.m16n8k8: A is loaded by tiles of 32 x 8 elements, B by
-// tiles of 8 x 32, which are transposed on the way, and C is computed by tiles of 16 x 8.
+// tiles of 8 x 32, which the load transposes, and C is computed by tiles of 16 x 8.
 #pragma once
 
 #include "ir/stmt.h"

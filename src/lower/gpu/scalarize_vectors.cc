@@ -13,11 +13,11 @@
 //
 // Needs      kernels as functions
 // Ensures    in kernels, vectors are stores of a load only, of as many contiguous elements on both sides, or four bytes
-//            in registers, which are an operand of an instruction (ir/byte_products.h)
+//            in registers, which are an operand of an instruction (ir/dot4.h)
 // Placement  last: nothing else looks at lanes
 #include "arith/analyzer.h"
 #include "ir/build.h"
-#include "ir/byte_products.h"
+#include "ir/dot4.h"
 #include "ir/pointer_uses.h"
 #include "ir/refuse_at.h"
 #include "ir/substitute.h"
@@ -161,7 +161,7 @@ class Scalars {
     Expr value = rewrite(store->value, [&](const Ref<Call>& call, Rewriter& r) -> Expr {
       // Operands of T.if_then_else must not be loaded where its condition is false.
       if (intrinsic_of(*call) == Intrinsic::k_if_then_else) return call;
-      auto products = ByteProducts::of(*call);
+      auto products = Dot4::of(*call);
       if (!products || !products->has_vectors()) return r.descend(call);
       const Expr a = in_register(products->a), b = in_register(products->b);
       return make<Call>({call->dtype, call->op, {call->args[0], a, b, r(products->sum)}}, call.span());

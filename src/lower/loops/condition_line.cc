@@ -42,7 +42,7 @@ std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Ins
   if (!end.defined()) return {};
   Expr q = analyzer.simplify(substitute(end, {{v, zero(v.dtype())}}));
   auto p = const_int(analyzer.simplify(substitute(end, {{v, one(v.dtype())}}) - q));
-  if (!p || *p == 0 || *p == INT64_MIN) return {};  // -p is asked for, too
+  if (!p || *p == 0 || *p == INT64_MIN) return {};  // -p must not overflow
   // A number that the type of the comparison does not hold has wrapped: int32(i) of a loop over int64.
   const bool is_wider = v.dtype().bits > q.dtype().bits;
   if (is_wider && !analyzer.const_int_bound(v).within(arith::ConstIntBound::of_type(q.dtype()))) return {};

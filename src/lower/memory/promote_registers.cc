@@ -135,7 +135,7 @@ class Promoter {
       local.where = allocate.span();
       auto size = const_int(allocate->extents[0]);
       if (size) local.size = *size;
-      local.problem = why_no_registers(*allocate, context_.target);
+      local.problem = why_not_in_registers(*allocate, context_.target);
       if (local.problem.empty() && allocate->dtype.is_vector()) local.problem = "its elements are vectors";
       locals_.emplace(allocate->buffer_var, std::move(local));
       order_.push_back(allocate->buffer_var);

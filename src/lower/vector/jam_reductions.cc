@@ -40,13 +40,13 @@
 namespace tilewright::lower {
 namespace {
 
-/// How many results are reduced together: in short reductions, and in others.
-constexpr int64_t kManyJammed = 8, kFewJammed = 4;
+/// Number of results that are reduced together: in short reductions, and in longer ones.
+constexpr int64_t kJamFactor = 8, kHalfJamFactor = 4;
 /// Maximum number of vectors of a short reduction. In longer ones, the sum of the lanes takes a small part of the time,
 /// and the hardware prefetches fewer streams of memory better.
 constexpr int64_t kShortVectors = 4;
 /// Maximum number of vectors of a reduction that is jammed.
-constexpr int64_t kMostVectors = 32;
+constexpr int64_t kMaxVectors = 32;
 /// Maximum number of vectors of one result that are added before those of the next result. Their other operand, which
 /// all results share, stays in registers, and each result reads whole cache lines at a time.
 constexpr int64_t kChunkVectors = 8;
@@ -56,8 +56,8 @@ struct Results {
   Ref<For> loop, reduction;
   Ref<BufferStore> store;
   ReductionStep step;
-  Expr start;                ///< initial value; null: that in memory
-  std::vector<Stmt> others;  ///< prefetches of an iteration
+  Expr initial_value;            ///< null: the value in memory
+  std::vector<Stmt> prefetches;  ///< of one iteration
   int64_t lanes = 0;
 };
 
@@ -97,9 +97,9 @@ Expr join_vectors(std::vector<Expr> vectors, const ReductionStep& step, Bindings
   return vectors[0];
 }
 
-class JamOfReductions : private LoopContext {
+class ReductionJammer : private LoopContext {
  public:
-  JamOfReductions(const PrimFunc& func, const PassContext& context)
+  ReductionJammer(const PrimFunc& func, const PassContext& context)
       : LoopContext(func), target_(context.target), private_(private_memory(func, context)) {}
 
   Stmt run(const Stmt& body) {
@@ -130,30 +130,31 @@ class JamOfReductions : private LoopContext {
     return inside(*loop, [&]() -> std::optional<Results> {
       auto step = inside(*last, [&] { return lane_step(*store, analyzer_); });
       const int64_t lanes = vector_lanes(target_, store->buffer->dtype.bits);
-      if (!step || !are_vectors(*last, store->buffer->dtype, *step, lanes) ||
+      if (!step || !has_vector_length(*last, store->buffer->dtype, *step, lanes) ||
           !are_contiguous(*loop, *last, store->indices[0])) {
         return {};
       }
       Results results{loop, last, store, *step, {}, {}, lanes};
       body.pop_back();
-      if (!body.empty()) results.start = start_of(body.back(), *store, loop->loop_var);
-      if (results.start.defined()) body.pop_back();
-      results.others = body;
+      if (!body.empty()) results.initial_value = initial_value_of(body.back(), *store, loop->loop_var);
+      if (results.initial_value.defined()) body.pop_back();
+      results.prefetches = body;
       body.push_back(last);
       return are_independent(seq(body), *store) ? std::optional(results) : std::nullopt;
     });
   }
 
   /// Whether the reduction has the length of a few vectors, and its element type has shuffles.
-  bool are_vectors(const For& reduction, const DataType& type, const ReductionStep& step, int64_t lanes) const {
+  bool has_vector_length(const For& reduction, const DataType& type, const ReductionStep& step, int64_t lanes) const {
     const auto steps = const_int(reduction.extent);
-    if (!steps || *steps < lanes || *steps > kMostVectors * lanes || lanes < 2) return false;
+    if (!steps || *steps < lanes || *steps > kMaxVectors * lanes || lanes < 2) return false;
     if (type.bits < 32 || calls_elementary_function(reduction.body)) return false;
-    bool fits = true;  // indices that select an operand are no vectors
+    bool fits = true;  // lanes that only feed indices need no vector of this type
     visit(
         step.operand(), [&](const Ref<BufferLoad>& load, Visitor&) { fits &= load->buffer->dtype.bits <= type.bits; },
         [&](const Ref<Cast>& converted) { fits &= converted->dtype.bits <= type.bits; });
-    return fits && target_.vector_registers >= 2 * kManyJammed &&
+    // group_of() == 1: no dot-product instruction (dot4) computes it better.
+    return fits && target_.vector_registers >= 2 * kJamFactor &&
            (!step.is_sum() || group_of(step.operand(), target_) == 1);
   }
 
@@ -172,11 +173,11 @@ class JamOfReductions : private LoopContext {
 
   /// Returns the initial value of the reductions if the statement, which precedes the reduction, stores it. Null if
   /// not.
-  static Expr start_of(const Stmt& s, const BufferStore& result, const Ref<Var>& p) {
+  static Expr initial_value_of(const Stmt& s, const BufferStore& result, const Ref<Var>& p) {
     const BufferStore* init = s.as<BufferStore>();
-    const bool is_start = init && init->buffer == result.buffer && same_exprs(init->indices, result.indices) &&
-                          effect_of(init->value) == Effect::kPure && !uses_var(init->value, p);
-    return is_start ? init->value : Expr();
+    const bool is_init = init && init->buffer == result.buffer && same_exprs(init->indices, result.indices) &&
+                         effect_of(init->value) == Effect::kPure && !uses_var(init->value, p);
+    return is_init ? init->value : Expr();
   }
 
   /// Whether the reduction step is the only store of an iteration, and nothing else reads its result.
@@ -203,45 +204,45 @@ class JamOfReductions : private LoopContext {
   static Stmt jammed(const Results& results) {
     const Ref<For>& loop = results.loop;
     const DataType type = loop->loop_var.dtype();
-    const int64_t together = vectors_of(results) <= kShortVectors ? kManyJammed : kFewJammed;
+    const int64_t num_results = vectors_of(results) <= kShortVectors ? kJamFactor : kHalfJamFactor;
     const Expr count = max(loop->extent, zero(type));
     For tiles = *loop;
     tiles.loop_var = var(loop->loop_var->name_hint + "_0", type);
     tiles.min = zero(type);
-    tiles.extent = floordiv(count, together);
-    tiles.body = renew_defs(iterations(results, loop->min + tiles.loop_var * together, together));
-    const Expr in_tiles = tiles.extent * together, in_all = floordiv(count, kFewJammed) * kFewJammed;
+    tiles.extent = floordiv(count, num_results);
+    tiles.body = renew_defs(iterations(results, loop->min + tiles.loop_var * num_results, num_results));
+    const Expr in_tiles = tiles.extent * num_results, in_all = floordiv(count, kHalfJamFactor) * kHalfJamFactor;
     std::vector<Stmt> all{make(std::move(tiles), loop.span())};
-    if (together > kFewJammed) {
-      const Stmt few = renew_defs(iterations(results, loop->min + in_tiles, kFewJammed));
-      all.push_back(make<IfThenElse>({ge(floormod(count, together), kFewJammed), few, {}}));
+    if (num_results > kHalfJamFactor) {
+      const Stmt few = renew_defs(iterations(results, loop->min + in_tiles, kHalfJamFactor));
+      all.push_back(make<IfThenElse>({ge(floormod(count, num_results), kHalfJamFactor), few, {}}));
     }
-    Stmt rest = nop();
-    for (int64_t i = kFewJammed - 1; i-- > 0;) {
+    Stmt tail = nop();
+    for (int64_t i = kHalfJamFactor - 1; i-- > 0;) {
       const Expr p = loop->min + in_all + constant(type, i);
       const Stmt single = renew_defs(substitute_folding(loop->body, loop->loop_var, p));
-      rest = make<IfThenElse>({gt(floormod(count, kFewJammed), i), seq({single, rest}), {}});
+      tail = make<IfThenElse>({gt(floormod(count, kHalfJamFactor), i), seq({single, tail}), {}});
     }
-    all.push_back(rest);
+    all.push_back(tail);
     return seq(std::move(all));
   }
 
-  /// Returns a statement that executes `together` iterations, from `first` on, jammed.
-  static Stmt iterations(const Results& results, const Expr& first, int64_t together) {
+  /// Returns a statement that executes `num_results` iterations, from `first` on, jammed.
+  static Stmt iterations(const Results& results, const Expr& first, int64_t num_results) {
     const DataType type = results.loop->loop_var.dtype();
     const int lanes = static_cast<int>(results.lanes);
     const Ref<Var>& p = results.loop->loop_var;
     const Ref<Buffer>& out = results.store->buffer;
-    const Ref<Buffer> sums = decl_buffer({i32(together * lanes)}, out->dtype, out->name + "_lanes", "local");
+    const Ref<Buffer> sums = decl_buffer({i32(num_results * lanes)}, out->dtype, out->name + "_lanes", "local");
     std::vector<Stmt> all;
-    Ref<Var> each = var("result"), lane = var("lanes");
-    Stmt start =
-        loop(lane, i32(lanes), store(sums, results.step.identity(), {each * lanes + lane}), ForKind::kVectorized);
-    all.push_back(loop(each, i32(together), start, ForKind::kUnrolled));
-    all.push_back(accumulation(results, first, together, sums));
+    Ref<Var> result_var = var("result"), lane = var("lanes");
+    Stmt init =
+        loop(lane, i32(lanes), store(sums, results.step.identity(), {result_var * lanes + lane}), ForKind::kVectorized);
+    all.push_back(loop(result_var, i32(num_results), init, ForKind::kUnrolled));
+    all.push_back(accumulation(results, first, num_results, sums));
     Bindings bound;
     std::vector<Stmt> ends;
-    for (int64_t begin = 0, width = std::min<int64_t>(together, lanes); begin < together; begin += width) {
+    for (int64_t begin = 0, width = std::min<int64_t>(num_results, lanes); begin < num_results; begin += width) {
       std::vector<Expr> vectors;
       for (int64_t i = begin; i < begin + width; ++i) {
         vectors.push_back(load(sums, {ramp(i32(i * lanes), i32(1), lanes)}));
@@ -249,8 +250,9 @@ class JamOfReductions : private LoopContext {
       const Expr joined = join_vectors(std::move(vectors), results.step, bound);
       const Expr index = substitute(results.store->indices[0], {{p, first + constant(type, begin)}});
       const Expr places = ramp(index, one(index.dtype()), static_cast<int>(width));
-      const Expr before = results.start.defined() ? broadcast(cast(out->dtype, results.start), static_cast<int>(width))
-                                                  : load(out, {places});
+      const Expr before = results.initial_value.defined()
+                              ? broadcast(cast(out->dtype, results.initial_value), static_cast<int>(width))
+                              : load(out, {places});
       ends.push_back(store(out, results.step.combine(before, joined), {places}));
     }
     all.push_back(with_bindings(bound, seq(std::move(ends))));
@@ -261,27 +263,27 @@ class JamOfReductions : private LoopContext {
   /// Returns the loop over chunks of the reduction, which adds a chunk of each iteration to its partial results in
   /// `sums`. The prefetches of the iterations are distributed over all that: issued at once, they would exceed the
   /// number of outstanding cache misses that a core supports.
-  static Stmt accumulation(const Results& results, const Expr& first, int64_t together, const Ref<Buffer>& sums) {
+  static Stmt accumulation(const Results& results, const Expr& first, int64_t num_results, const Ref<Buffer>& sums) {
     const Ref<Var>& p = results.loop->loop_var;
     const Ref<For>& reduction = results.reduction;
     const DataType type = reduction->loop_var.dtype();
     const int64_t vectors = vectors_of(results), size = chunk_of(vectors), chunks = vectors / size;
     Ref<Var> chunk = var(reduction->loop_var->name_hint + "_0", type), vector = var("vector", type);
-    Ref<Var> each = var("result"), lane = make<Var>(*reduction->loop_var);
-    const Expr at = each * static_cast<int>(results.lanes) + cast(DataType::int_(32), lane);
+    Ref<Var> result_var = var("result"), lane = make<Var>(*reduction->loop_var);
+    const Expr at = result_var * static_cast<int>(results.lanes) + cast(DataType::int_(32), lane);
     Stmt step = store(sums, results.step.step(load(sums, {at})), {at});
-    step = substitute_folding(step, p, first + cast(p.dtype(), each));
+    step = substitute_folding(step, p, first + cast(p.dtype(), result_var));
     const Expr begin = (chunk * constant(type, size) + vector) * constant(type, results.lanes);
     step = strip(reduction, step, begin, lane, results.lanes, ForKind::kVectorized);
     step = loop(vector, constant(type, size), step, ForKind::kUnrolled);
-    if (!results.others.empty()) {
-      const Expr place = chunk * constant(type, together) + cast(type, each);
-      const Expr ahead = first + cast(p.dtype(), floordiv(place, chunks));
-      Stmt other = substitute_folding(seq(results.others), p, ahead);
-      if (chunks > 1) other = make<IfThenElse>({eq(floormod(place, chunks), 0), other, {}});
-      step = seq({other, step});
+    if (!results.prefetches.empty()) {
+      const Expr number = chunk * constant(type, num_results) + cast(type, result_var);
+      const Expr ahead = first + cast(p.dtype(), floordiv(number, chunks));
+      Stmt prefetch = substitute_folding(seq(results.prefetches), p, ahead);
+      if (chunks > 1) prefetch = make<IfThenElse>({eq(floormod(number, chunks), 0), prefetch, {}});
+      step = seq({prefetch, step});
     }
-    step = loop(each, i32(together), step, ForKind::kUnrolled);
+    step = loop(result_var, i32(num_results), step, ForKind::kUnrolled);
     return loop(chunk, constant(type, chunks), step, ForKind::kSerial);
   }
 
@@ -293,7 +295,7 @@ class JamOfReductions : private LoopContext {
 
 PassResult jam_reductions(const Ref<PrimFunc>& func, PassContext& context) {
   if (!any_node(func->body, [](const Ref<For>& loop) { return loop->kind == ForKind::kVectorized; })) return func;
-  return with_body(func, JamOfReductions(*func, context).run(func->body));
+  return with_body(func, ReductionJammer(*func, context).run(func->body));
 }
 
 }  // namespace tilewright::lower

@@ -11,21 +11,20 @@
 //                                                     vi_i = T.axis.spatial(16, i1)
 //                                                     B[vi_o * 16 + vi_i] = A[vi_o * 16 + vi_i]
 //
-// An axis of the block becomes outer * extent + inner + base, which is what it was in each iteration: so each instance
-// stays what it was, and where. An init moves into the new block, as a block of its own over all that is inside; with
+// An axis of the block becomes outer * extent + inner + base. This is its value in each iteration before, so the same
+// instances run at the same iterations. An init moves into the new block, as a block over the inner axes; with
 // inner_init it stays in the old one.
 //
-// Requires  P1 one block stands below the loop, and only loops between; or the blocks are different and stand next to
-//              each other, with only loops around each; none inside is bound again to an axis of one outside
-//           P2 each axis divides into what the outer loops give and what the inner loops give
-//           P3 conditions on blocks speak of the outer loops, of the inner loops, or of whole axes; what is asked
-//           outside
-//              is no data that the blocks change
+// Requires  P1 the loop contains one block, with only loops between; or the blocks are different neighbors, with only
+//              loops around each; no inner loop is bound to the thread axis of an outer one
+//           P2 each axis is the sum of a part over outer loops and a part over inner loops
+//           P3 each condition on blocks is over the outer loops, over the inner loops, or over whole axes; conditions
+//              that move outside read no data that the blocks change
 //           P4 an init runs wherever a step of its reduction does; one that moves runs for each element exactly once,
-//              before its first step: the inner loops take the steps of the reduction in order, and each once
-//           P5 blocks that are joined, or keep their init, reduce inside only; those that are joined run on the same
-//              conditions outside
-//           P6 no loop outside spreads the reduction over threads or lanes: they combine single updates, not blocks
+//              before its first step: the inner loops execute the steps of the reduction in order, and each once
+//           P5 blocks that are joined, or keep their init, reduce over inner loops only; joined blocks have the same
+//              outer conditions
+//           P6 no outer loop distributes the reduction over threads or lanes: they combine single updates, not blocks
 #include <algorithm>
 
 #include "analysis/block_access_region.h"

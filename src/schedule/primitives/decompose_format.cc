@@ -1,7 +1,7 @@
 // Store a sparse buffer in another format: one iteration for each rule.
 //
 // Requires  P1 a function to rewrite, which has sparse axes
-//           P2 a format of that name, which takes these parameters and has no more rules than are asked for; iterations
+//           P2 a format of that name, which takes these parameters and has no more rules than `count`; iterations
 //              access the buffer by their own variables
 #include "schedule/primitives/decompose_format.h"
 

@@ -42,7 +42,7 @@ struct Padding {
   Expr condition, value, constant;
 };
 
-/// Per axis, what the condition leaves of its domain; null where it says nothing.
+/// The part of each axis's domain that satisfies the condition; null if the condition does not restrict the axis.
 struct Inside {
   std::vector<Expr> low, high;  ///< low <= axis < high
 

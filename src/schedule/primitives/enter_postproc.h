@@ -8,7 +8,7 @@ struct EnterPostproc {
   using Members = Fields<>;
   using Returns = None;
   static constexpr std::string_view kDoc =
-      R"(Mark where the steps of postprocessing begin: what can be asked for a trace without them stops here.)";
+      R"(Mark where the steps of postprocessing begin. A trace without postprocessing ends here.)";
 };
 
 }  // namespace tilewright::schedule

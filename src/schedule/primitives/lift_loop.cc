@@ -84,7 +84,7 @@ Status check_values_unchanged(const Place& loop, const Place& block) {
   if (!changing.defined()) return Ok{};
   return refuse("lift_loop/P5",
                 describe_in_nest(loop) + " changes what " + brief(changing) + " reads, which " +
-                    describe_block(tree.block_at(block.at)) + " asks for once, ahead of all iterations",
+                    describe_block(tree.block_at(block.at)) + " evaluates once, before all iterations",
                 {loop.node(), block.node()}, "copy the value to a buffer of its own before the block");
 }
 

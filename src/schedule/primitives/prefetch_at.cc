@@ -16,7 +16,7 @@
 // Requires  P1 the loop is around the block, in its scope, with blocks and loops only below it; the read exists
 //           P2 the distance is positive
 //           P3 what is read moves with the loop
-//           P4 nothing in the scope writes the buffer: what is asked for is there already
+//           P4 nothing in the scope writes the buffer: the prefetched elements are there already
 //           P5 what is read does not depend on a division by a size that may be 0, where nothing is read, nor on data
 //              that the block reads on a condition only, or that the loop computes
 #include "schedule/primitives/prefetch_at.h"

@@ -7,9 +7,9 @@
 //                                             T.where(i_0 * 32 + i_1 < 100)
 //       B[vi] = A[vi]                         B[vi] = A[vi]
 //
-// Sizes of arguments are asked by each call whether extents that are made of them fit their types
-// (analysis/size_limits.h). No call can be asked for data: where an extent that is read may leave int32 when it is
-// rounded up, the new loops are of int64.
+// Each call checks that extents computed from the sizes of its arguments fit their types (analysis/size_limits.h). Data
+// is not checked: if an extent that is read from an array may exceed int32 when it is rounded up, the new loops are
+// int64.
 //
 // Requires  P1 the loop is serial, without annotation or binding
 //           P2 it starts at 0
@@ -160,7 +160,7 @@ Result<SplitExtents> new_extents(const State& state, const Split& split, const P
   }
   const Expr whole = cast(dtype, loop.extent);
   result.exact = analyzer.can_prove_equal(total, whole);
-  // Where one asks for it; else the condition stays, which vectors of other lengths would need.
+  // Only with disable_predication: otherwise the condition stays, since it is needed for vectors of other lengths.
   if (!result.exact && split.disable_predication) result.exact = can_prove(eq(total, whole), analyzer);
   return result;
 }

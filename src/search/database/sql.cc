@@ -9,7 +9,7 @@ namespace tilewright::search::sql {
 const Dialect kSqlite{
     .words = {{"#", ""}},
     .begin = "BEGIN IMMEDIATE",
-    .lock_schema = "",  // the transaction does
+    .lock_schema = "",  // BEGIN IMMEDIATE locks the database
     .version = "PRAGMA user_version",
     .set_version = "PRAGMA user_version = {}",
     .flush = "PRAGMA wal_checkpoint(PASSIVE)",
@@ -113,7 +113,7 @@ Transaction::~Transaction() {
   // Some errors (a full disk) have rolled back already; then there is nothing left to do, and no caller to report to.
   try {
     (void)connection_->run("ROLLBACK");
-  } catch (...) {  // Ctrl-C, on the way to a server
+  } catch (...) {  // Ctrl-C during the request to a server
   }
 }
 

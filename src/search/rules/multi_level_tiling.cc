@@ -54,7 +54,7 @@ std::optional<LoopRV> last_loop(const TilingState& state, int64_t level) {
   return std::nullopt;
 }
 
-/// The levels that the annotation "meta_schedule.write_cache_level" asks for.
+/// Returns the tile levels in the annotation "meta_schedule.write_cache_level".
 std::optional<std::vector<int64_t>> asked_levels(const Block& block) {
   NodeRef value = block.annotations.get("meta_schedule.write_cache_level");
   const List* list = value.as<List>();

@@ -348,7 +348,7 @@ Result<bool> MultiLevelTilingTensorCore::store_fragments(TilingState& state, con
   const BlockRV shared = state.write_reuse.at(0);
   TW_TRY(fragments, schedule.apply(CacheWrite{
                         .block = state.block, .storage_scope = product.scopes.result, .consumer_blocks = {}}));
-  /// Of the six innermost loops, the four over warps and fragments; the last two run over elements of a fragment.
+  /// Returns the four loops over warps and fragments of the six innermost ones; the last two run over a fragment.
   auto outer_loops = [&](BlockRV block) -> Result<std::vector<LoopRV>> {
     TW_TRY(loops, schedule.apply(GetLoops{block}));
     return std::vector<LoopRV>(loops.end() - 6, loops.end() - 2);

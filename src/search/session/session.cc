@@ -202,8 +202,7 @@ auto TuningSession::while_waiting(Poll poll) {
 Status TuningSession::begin_strategy() {
   const ScopedTimer timer(status_.seconds, "sampling");
   TW_TRY(spaces, task_.context.space_generator->generate_design_space(task_.module));
-  // Whole batches, of which the first may be a short one, so that a session with more trials goes on with the same
-  // candidates.
+  // Whole batches, of which the first may be a short one, so that a longer session continues with the same candidates.
   const int64_t trials = options_.trials + 2 * options_.batch;
   TuningPlan plan{trials, options_.batch, std::move(spaces), nullptr, task_.cost_model};
   plan.database = known_;

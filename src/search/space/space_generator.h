@@ -16,7 +16,7 @@ namespace tilewright::search {
 
 using ScheduleRules = std::vector<std::shared_ptr<ScheduleRule>>;
 using Postprocs = std::vector<std::shared_ptr<Postproc>>;
-/// Each with the probability of being the one that is asked.
+/// Mutators with their relative probabilities.
 using Mutators = std::vector<std::pair<std::shared_ptr<Mutator>, double>>;
 
 class FunctionSpace;

@@ -9,8 +9,8 @@ Three ways to start it::
 Importing this module makes ``import tvm`` mean Tilewright in this process; where the real package has been imported
 before, it refuses. Nothing else changes: what Tilewright's own users see stays as it is, but that nodes have further
 attributes. The other two ways run scripts of TVM, so programs and traces are printed in its words.
-A name that Tilewright does not have raises and says so. There is no logic here: what a name does is done elsewhere in
-Tilewright.
+A name that Tilewright does not have raises an error that names it. There is no logic here: a name refers to what is
+implemented elsewhere in Tilewright.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ __all__ = ["VERSION", "schedule_for_cpu", "seems_slower", "serial_updates"]
 
 
 def seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target) -> bool:
-    """Whether the scheduled function `after` is estimated to be slower than `before` by more than the error of the
-    estimate. False if a size is symbolic, or if `after` omits terms or calls instructions that the estimate does not
-    model."""
+    """Return whether the scheduled function `after` is estimated to be slower than `before`, by more than the error
+    of the estimate. False if a size is symbolic, or if `after` omits terms or calls instructions that the estimate does
+    not model."""
     extents = [extent for buffer in before.buffer_map.values() for extent in buffer.shape]
     if any(constant(extent) is None for extent in extents) or _is_beyond_the_estimate(after):
         return False

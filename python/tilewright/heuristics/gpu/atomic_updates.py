@@ -22,7 +22,7 @@ ATOMIC = "atomic"
 
 
 def is_exact(node: ir.Block) -> bool:
-    """Whether updates in any order leave the same values: those of integers do, sums of floats are rounded."""
+    """Return whether updates in any order leave the same values: those of integers do, sums of floats are rounded."""
     return all(numpy_dtype(region.buffer.dtype).kind in "iu" for region in node.writes)
 
 

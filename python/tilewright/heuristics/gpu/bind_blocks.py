@@ -28,7 +28,7 @@ def bind_all_blocks(schedule: Schedule, limits: Limits) -> None:
 
 
 def is_bound(schedule: Schedule, block: BlockRV) -> bool:
-    """Whether a loop around a block, or inside of it, is bound to blocks or threads."""
+    """Return whether a loop around a block, or inside of it, is bound to blocks or threads."""
     if any(schedule.get(loop).thread_binding is not None for loop in schedule.get_loops(block)):
         return True
     return any(loop.thread_binding is not None for loop in nodes_of(schedule.get(block), ir.For))

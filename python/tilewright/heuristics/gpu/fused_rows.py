@@ -24,7 +24,7 @@ from tilewright.heuristics.block_info import (
 from tilewright.heuristics.gpu.bind_loops import bind_blocks, own_loops, share, threads_for
 from tilewright.heuristics.gpu.limits import Limits
 from tilewright.heuristics.gpu.parameters import BLOCK_THREADS, SHARED_SHARE, SHARED_STEPS
-from tilewright.heuristics.gpu.reduction import needs_parts
+from tilewright.heuristics.gpu.reduction import needs_split
 from tilewright.heuristics.sampling import succeeds
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -50,7 +50,7 @@ def fuse_rows(schedule: Schedule, output: BlockRV, limits: Limits) -> None:
         if own.size(own.reduced) < SHARED_STEPS or is_argreduce(node) or not _core.threads_may_reduce(node):
             return
         steps = max(steps, own.size(own.reduced))
-    if not steps or needs_parts(info.size(range(axes)), steps):
+    if not steps or needs_split(info.size(range(axes)), steps):
         return
     row = bind_blocks(schedule, output, axes)
     moved = [block for block in reversed(chain) if succeeds(schedule.compute_at, block, row)]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from tilewright.heuristics.channel_groups import split_groups
 from tilewright.heuristics.gpu.reduction import (
     has_few_results,
+    is_argreduce_block,
+    is_column_reduction,
     is_long,
-    is_of_columns,
-    keeps_order,
-    replaces_argument,
+    requires_serial_order,
     schedule_columns,
     schedule_results,
     schedule_row,
@@ -27,10 +27,10 @@ CONTRACTIONS: tuple[Pattern | Rewrite, ...] = (
 )
 
 REDUCTIONS: tuple[Pattern | Rewrite, ...] = (
-    Pattern("argmin or argmax", (replaces_argument,), schedule_results),
-    Pattern("steps in order", (keeps_order,), schedule_results),
+    Pattern("argmin or argmax", (is_argreduce_block,), schedule_results),
+    Pattern("steps in order", (requires_serial_order,), schedule_results),
     Rewrite("parts of a long reduction", (has_few_results,), split_among_blocks),
-    Pattern("columns", (is_long, is_of_columns), schedule_columns),
+    Pattern("columns", (is_long, is_column_reduction), schedule_columns),
     Pattern("row", (is_long,), schedule_row),
     Pattern("one thread for each result", (), schedule_results),
 )

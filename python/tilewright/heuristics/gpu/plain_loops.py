@@ -103,7 +103,7 @@ def _is_plain_loop(statement: Any, around: list[ir.For]) -> bool:
 
 
 def _identifies(variable: ir.Var, body: Any) -> bool:
-    """Whether an index of each store contains the variable, and no index depends on data."""
+    """Return whether an index of each store contains the variable, and no index depends on data."""
     indices = [store.indices for store in nodes_of(body, ir.BufferStore)]
     depends_on_data = any(nodes_of(index, ir.BufferLoad) for each in indices for index in each)
     return not depends_on_data and all(

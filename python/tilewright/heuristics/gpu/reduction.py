@@ -24,42 +24,43 @@ from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV
 
 
-def replaces_argument(match: Match) -> bool:
-    """Whether the block is an argmin or argmax.
+def is_argreduce_block(match: Match) -> bool:
+    """Return whether the block is an argmin or argmax.
 
     It must return the first of equal values, which a parallel reduction tree does not guarantee.
     """
     return is_argreduce(match.schedule.get(match.info.block))
 
 
-def keeps_order(match: Match) -> bool:
-    """Whether threads cannot share the steps of the reduction, for instance because it does not start from the neutral
-    element."""
+def requires_serial_order(match: Match) -> bool:
+    """Return whether threads cannot share the steps of the reduction, for instance because it does not start from the
+    identity element."""
     return not _core.threads_may_reduce(match.schedule.get(match.info.block))
 
 
 def is_long(match: Match) -> bool:
-    """Whether the reduction is long enough to be shared, and one thread per result would not occupy the device."""
+    """Return whether threads should share a reduction: it is long, and one thread per result would not occupy the
+    device."""
     info = match.info
     is_shared = reads_along_reduction(info) or info.size(info.spatial) < MANY_RESULTS
     return info.size(info.reduced) >= SHARED_STEPS and is_shared
 
 
-def is_of_columns(match: Match) -> bool:
-    """Whether adjacent results, and not adjacent reduction steps, read contiguous elements."""
+def is_column_reduction(match: Match) -> bool:
+    """Return whether adjacent results, and not adjacent reduction steps, read contiguous elements."""
     column = _column(match.info)
     return column is not None and not reads_along_reduction(match.info) and match.info.extent(column) >= COLUMNS
 
 
 def has_few_results(match: Match) -> bool:
-    """Whether there are too few results for one block each, and each reduction is long enough to be split."""
+    """Return whether one block per result would not occupy the device, and each reduction is long enough to split."""
     info = match.info
     is_fixed = all(info.axes[i].is_fixed for i in info.reduced)
-    return is_fixed and needs_parts(info.size(info.spatial), info.size(info.reduced))
+    return is_fixed and needs_split(info.size(info.spatial), info.size(info.reduced))
 
 
-def needs_parts(results: int, steps: int) -> bool:
-    """Whether each reduction is split among several blocks."""
+def needs_split(results: int, steps: int) -> bool:
+    """Return whether each reduction should be split among several thread blocks."""
     return results < BUSY_BLOCKS and steps >= 2 * STEPS_PER_BLOCK
 
 
@@ -68,7 +69,7 @@ def _column(info: BlockInfo) -> int | None:
 
 
 def reads_along_reduction(info: BlockInfo) -> bool:
-    """Whether adjacent reduction steps read contiguous elements."""
+    """Return whether adjacent reduction steps read contiguous elements."""
     return any(read.strides[i] == 1 for read in info.reads for i in info.reduced)
 
 

@@ -56,7 +56,7 @@ class Tile:
 
     @property
     def block_threads(self) -> int:
-        """The number of threads per block."""
+        """Return the number of threads per block."""
         return math.prod(self.threads.values())
 
     def blocks(self, info: BlockInfo) -> int:
@@ -80,7 +80,7 @@ def sides_of(info: BlockInfo) -> tuple[list[int], list[int]]:
 
 
 def has_two_sides(match: Match) -> bool:
-    """Whether M and N are both larger than 1."""
+    """Return whether M and N are both larger than 1."""
     return all(match.info.size(side) > 1 for side in sides_of(match.info))
 
 

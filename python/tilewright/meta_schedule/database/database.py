@@ -116,8 +116,8 @@ class Database(ABC):
                 return equality_of(self).schedule(mod, record, target)
             except Error as error:
                 failed = failed or error
-                said = str(error).partition("\n")[0]
-                text = f"a record of {record.mean():.3g} s cannot be applied ({said}): it is passed over"
+                reason = str(error).partition("\n")[0]
+                text = f"a record of {record.mean():.3g} s cannot be applied ({reason}): it is passed over"
                 warnings.warn(text, stacklevel=users_level())
         assert failed is not None
         raise failed

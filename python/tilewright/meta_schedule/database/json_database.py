@@ -82,7 +82,7 @@ class _Lines:
 
     def lines_in(self, rest: bytes) -> Iterator[tuple[int, Any]]:
         """Yield the numbers and values of the lines in what :meth:`read` returned. A line counts as read when the
-        caller asks for the next one, so that one that the caller refuses is refused again the next time."""
+        caller requests the next one, so a record that the caller refuses is returned again by the next call."""
         if self._is_open and rest.startswith(b"\n"):
             rest = rest[1:]
             self.offset += 1
@@ -131,9 +131,9 @@ class _Lines:
 def _extra(record: TuningRecord) -> list[dict[str, Any]]:
     """Return the fields that TVM's records lack, as the fifth entry of a line."""
     row = row_of(record, "0" * 32)
-    said = {"outcome", "error", "host", "versions", *getattr(record, "columns", ())}
-    known = {name: value for name, value in fifth_entry(row).items() if name in said}
-    return [known] if row.error or row.host or row.versions or len(said) > 4 else []
+    stored = {"outcome", "error", "host", "versions", *getattr(record, "columns", ())}
+    known = {name: value for name, value in fifth_entry(row).items() if name in stored}
+    return [known] if row.error or row.host or row.versions or len(stored) > 4 else []
 
 
 def _last_line(fd: int, end: int) -> int:

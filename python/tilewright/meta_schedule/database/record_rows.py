@@ -25,8 +25,16 @@ _OUTCOMES = {
     "MemoryError": "out_of_memory",
 }
 #: outcomes that the measuring pipeline itself reports
-_SAID = {"build_error", "build_timeout", "build_crash", "run_error", "run_timeout", "run_crash", "wrong_result"}
-_SAID |= {"out_of_memory", "slow_stopped"}
+_OUTCOME_NAMES = {
+    "build_error",
+    "build_timeout",
+    "build_crash",
+    "run_error",
+    "run_timeout",
+    "run_crash",
+    "wrong_result",
+}
+_OUTCOME_NAMES |= {"out_of_memory", "slow_stopped"}
 
 
 def _has_failed(record: TuningRecord) -> bool:
@@ -42,8 +50,8 @@ def _outcome_of(record: TuningRecord) -> tuple[str, str]:
 
 
 def _outcome(error: str) -> str:
-    if (said := error.partition(":")[0]) in _SAID:
-        return said
+    if (name := error.partition(":")[0]) in _OUTCOME_NAMES:
+        return name
     return next((outcome for part, outcome in _OUTCOMES.items() if part in error), "run_error")
 
 
@@ -64,7 +72,7 @@ def row_of(record: TuningRecord, key: str, trace: Trace | None = None) -> _core.
         trace: its trace, if the program in the tables has other names.
     """
     outcome, error = _outcome_of(record)
-    said = {
+    fields = {
         "workload": key,
         "target": "" if record.target is None else str(record.target),
         "trace": json.dumps((trace or record.trace).as_json(), separators=(",", ":")),
@@ -73,7 +81,7 @@ def row_of(record: TuningRecord, key: str, trace: Trace | None = None) -> _core.
         "error": error,
         **record.origin._asdict(),
     }
-    return _core.Record(**{**getattr(record, "columns", {}), **said})
+    return _core.Record(**{**getattr(record, "columns", {}), **fields})
 
 
 def _arguments_of(workload: Workload) -> list[ArgInfo] | None:

@@ -32,7 +32,7 @@ class ScheduleFnDatabase(Database):
         self.schedule_fn = schedule_fn
 
     def has_workload(self, mod: ir.IRModule) -> bool:
-        """Refuse: only queries are supported."""
+        """Raise ArgumentError: only queries are supported."""
         _refuse()
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:

@@ -126,7 +126,7 @@ class TuningRecord:
                 try:
                     _core.Record(**record.columns)
                 except TypeError as error:
-                    hint = "what the fifth entry says should be as `tilewright db --export` writes it"
+                    hint = "the fifth entry should have the fields that `tilewright db --export` writes"
                     raise ArgumentError.of("database/record", f"{str(extra)[:80]}: {error}", hint) from None
                 return record
         raise ArgumentError.of(

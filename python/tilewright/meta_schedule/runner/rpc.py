@@ -58,7 +58,7 @@ class RPCConfig:
 
 
 class RPCRunner(Runner):
-    """Refuses to be constructed."""
+    """A runner that cannot be constructed: Tilewright has no RPC."""
 
     def __init__(
         self,

@@ -299,8 +299,10 @@ def _axis_names(function: Callable[..., Any], count: int) -> list[str]:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except ValueError as error:  # int, max: code of C that does not say what it takes
-        said = f"Python does not know what '{getattr(function, '__name__', function)}' takes"
-        raise ArgumentError.of("te/formula", said, "write a function of the indices, such as lambda *i: ...") from error
+        message = f"Python does not know what '{getattr(function, '__name__', function)}' takes"
+        raise ArgumentError.of(
+            "te/formula", message, "write a function of the indices, such as lambda *i: ..."
+        ) from error
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         names += [f"i{i}" for i in range(len(names), count)]

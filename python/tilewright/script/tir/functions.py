@@ -181,9 +181,9 @@ def _postponed(parser: Parser, annotation: ast.expr) -> Any:
 
 def _wrong_annotation(arg: ast.arg, what: str, value: Any) -> ScriptProblem:
     number = next((dtype for kind, dtype in _NUMBERS.items() if isinstance(value, kind)), "")
-    hint = f'an array says its shape and type, {arg.arg}: T.Buffer((16, 16), "float32"); a number is {arg.arg}: T.int32'
-    said = f"{what} as the annotation of '{arg.arg}'"
-    return ScriptProblem("script/annotation", said, f"{arg.arg}: {number}" if number else hint, arg.annotation)
+    hint = f'an array has its shape and type, {arg.arg}: T.Buffer((16, 16), "float32"); a number is {arg.arg}: T.int32'
+    message = f"{what} as the annotation of '{arg.arg}'"
+    return ScriptProblem("script/annotation", message, f"{arg.arg}: {number}" if number else hint, arg.annotation)
 
 
 def quoted(parser: Parser, node: ast.expr) -> ast.expr:
@@ -216,7 +216,7 @@ def _returns(parser: Parser, node: ast.expr) -> None:
 def _in_module_class(frame: FrameType) -> bool:
     """Return whether the frame is the body of a class under @I.ir_module.
 
-    Python runs the decorator last, and has no record of it before: only the text of the class says so.
+    Python runs the decorator last, and has no record of it before: it is visible only in the text of the class.
     """
     if "__qualname__" not in frame.f_locals or frame.f_code.co_name == "<module>":
         return False

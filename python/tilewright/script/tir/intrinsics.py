@@ -566,7 +566,7 @@ def _plain(name: str, arity: int) -> Callable[..., Any]:
     def many(*args: ExprLike, dtype: DTypeLike | None = None) -> Expr:
         return _of_type(name, list(args), dtype)
 
-    if arity == 3:  # what help() shows: the core says more about a wrong number of arguments
+    if arity == 3:  # for help(): the core reports a wrong number of arguments better
 
         def ternary(x: ExprLike, y: ExprLike, z: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
             return many(x, y, z, dtype=dtype)

@@ -82,7 +82,7 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
 def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
     """Raise a ValueError if two programs differ, with the difference underlined on both sides as in TVM.
 
-    Integer index expressions may be written in different ways, as :class:`Proofs` says.
+    Integer index expressions may be written in different ways, see :class:`Proofs`.
     """
     lhs, rhs = _as_node(lhs), _as_node(rhs)
     found = Proofs.mismatch(lhs, rhs, map_free_vars)

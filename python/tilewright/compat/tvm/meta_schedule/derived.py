@@ -38,7 +38,7 @@ def derived_object(cls: type) -> Any:
     """Return the component class for a class that derives from one of TVM's Py classes (PyScheduleRule, PyMutator,
     ...).
 
-    The base says by ``_tvm_metadata`` which component it stands for ("cls"), which methods that calls, and which fields
+    The base declares in ``_tvm_metadata`` which component it is ("cls"), which methods that calls, and which fields
     it takes. The component holds the user's object as ``_inst`` and forwards attributes to it; the object knows the
     component as ``_outer()``.
     """

@@ -40,7 +40,7 @@ def _decorated(func: Any, private: bool, check_well_formed: bool, frame: FrameTy
     try:
         return decorate(func, private, check_well_formed, frame)
     except ScriptError as error:
-        # TVM says nothing of the type of what a function returns.
+        # TVM's functions have no declared return type.
         if error.code != "verify/return":
             raise
         return decorate(func, private, False, frame)

@@ -35,7 +35,7 @@ _ESCAPES = {ord("\n"): "\\n", ord("\t"): "\\t", ord("\r"): "\\r", ord('"'): '\\"
 #: Bytes that are printed as they are.
 _PRINTABLE = range(ord(" "), ord("~") + 1)
 
-#: a gap of fewer lines between two excerpts is shown rather than said to be skipped
+#: a gap of fewer lines between two excerpts is shown, not replaced by a note that lines are skipped
 _LEAST_GAP = 2
 
 

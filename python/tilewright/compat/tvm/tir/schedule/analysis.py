@@ -46,8 +46,8 @@ def get_tensorize_loop_mapping(
     found = auto_tensorize.loop_mapping(sch, block, desc_func, allow_padding)
     if found is None:
         return None
-    loop_map = {sch.get_sref(loop): said for loop, said in found.loops}
-    order = {said: position for position, (_, said) in enumerate(found.loops)}
+    loop_map = {sch.get_sref(loop): described for loop, described in found.loops}
+    order = {described: position for position, (_, described) in enumerate(found.loops)}
     return TensorizeInfo(loop_map, order, found.paddings)
 
 

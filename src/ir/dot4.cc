@@ -1,4 +1,4 @@
-#include "ir/byte_products.h"
+#include "ir/dot4.h"
 
 namespace tilewright {
 namespace {
@@ -11,7 +11,7 @@ bool is_word(DataType type) { return type.is_integral() && type.bits == 32 && ty
 
 }  // namespace
 
-std::optional<ByteProducts> ByteProducts::of(const Call& call) {
+std::optional<Dot4> Dot4::of(const Call& call) {
   const Intrinsic intrinsic = intrinsic_of(call);
   const bool has_words = intrinsic == Intrinsic::k_dp4a;
   if (!has_words && intrinsic != Intrinsic::k_call_pure_extern) return {};
@@ -24,8 +24,8 @@ std::optional<ByteProducts> ByteProducts::of(const Call& call) {
   for (size_t i = first; i < first + 3; ++i) {
     if (call.args[i].sort() != Sort::kExpr) return {};
   }
-  ByteProducts products{Expr(call.args[first]), Expr(call.args[first + 1]), DataType::int_(8), DataType::int_(8),
-                        Expr(call.args[first + 2])};
+  Dot4 products{Expr(call.args[first]), Expr(call.args[first + 1]), DataType::int_(8), DataType::int_(8),
+                Expr(call.args[first + 2])};
   if (!is_word(call.dtype) || products.sum.dtype() != call.dtype) return {};
   for (const Expr* operand : {&products.a, &products.b}) {
     if (has_words ? !is_word(operand->dtype()) : !is_four_bytes(operand->dtype())) return {};
