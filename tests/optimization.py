@@ -1,8 +1,8 @@
 """How much LLVM optimizes the kernels that tests run once, on a few elements: most of them not at all.
 
-Almost half of the time of the tests of schedules, lowering and heuristics was LLVM's, ours and that of PoCL. Defects of these
-layers show in any code. Optimized code finds what only the optimizer relies on, so a share of the tests has it, always
-the same ones.
+Almost half of the time of the tests of schedules, lowering and heuristics was LLVM's, ours and that of PoCL. Defects of
+these layers show in any code. Optimized code finds what only the optimizer relies on, so a share of the tests has it,
+always the same ones.
 """
 
 from __future__ import annotations

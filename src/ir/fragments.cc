@@ -50,6 +50,8 @@ std::vector<std::pair<size_t, size_t>> fragment_arguments(const Call& step) {
 }
 
 Fragments::Fragments(const Stmt& body) {
+  visit(body, on<BufferLoad, BufferStore>(
+                  [&](const auto& access) { has_element_accesses_ |= is_fragment_scope(access->buffer->scope()); }));
   visit(body, [&](const Ref<Call>& call, Visitor& v) {
     v.descend(call);
     if (!is_fragment_step(call) || intrinsic_of(*call) == Intrinsic::k_tvm_mma_sync || call->args.size() < 6) return;
@@ -119,6 +121,7 @@ std::optional<Stmt> Fragments::as_loops(const Call& step, const Expr& stores) co
     Expr product = cast(t, load(left, {index_in(*a, of_a, i, kk)})) * cast(t, load(right, {index_in(*b, of_b, kk, j)}));
     Stmt body = nest(seq({store(result, load(accumulator, {index_in(*c, of_c, i, j)}), position),
                           loop(kk, i32(a->k), store(result, load(result, position) + product, position))}));
+    if (stores.defined() && !has_element_accesses_) body = make<IfThenElse>({stores, std::move(body), {}});
     return declared(result, declared(left, declared(right, declared(accumulator, std::move(body)))));
   }
   const Expr index(step.args[4]);

@@ -2,8 +2,9 @@
 // T.tvm_store_matrix_sync.
 //
 // The threads of a warp hold a fragment together. PTX does not specify which thread holds which elements, so a program
-// cannot observe it. These semantics therefore let every thread hold the whole fragment and compute the whole product;
-// only stores to memory are done once per warp.
+// cannot observe it. These semantics therefore let every thread hold the whole fragment; only stores to memory are done
+// once per warp. The product is computed by the thread that stores it, or by every thread where the program accesses
+// elements of fragments by itself.
 #pragma once
 
 #include <map>
@@ -51,12 +52,13 @@ class Fragments {
   std::optional<FragmentShape> shape_of(const NodeRef& data) const;
   static std::optional<FragmentMemory> memory_of(const NodeRef& pointer);
 
-  /// The loops that a step is equivalent to for one thread; nothing if shapes are unknown. A store to memory is
-  /// executed if `stores` holds (null: always).
+  /// The loops that a step is equivalent to for one thread; nothing if shapes are unknown. A store to memory, and a
+  /// product of which the program sees only what is stored, are executed if `stores` holds (null: always).
   std::optional<Stmt> as_loops(const Call& step, const Expr& stores) const;
 
  private:
   std::map<const NodeBase*, FragmentShape> shapes_;
+  bool has_element_accesses_ = false;  ///< by other nodes than steps, which any thread may execute
 };
 
 }  // namespace tilewright

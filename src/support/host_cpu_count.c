@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,8 +33,13 @@ int tw_count_processors(void) {
   return count > 0 ? count : 1;
 }
 
-/* The lowest-numbered processor that shares a core with `cpu`; `cpu` itself where the topology is hidden. */
+/* The lowest-numbered processor that shares a core with `cpu`; `cpu` itself where the topology is hidden. A compilation
+ * counts cores several times, and a file of sysfs takes as long to read as a small pass: each is read once. */
 static int first_sibling(int cpu) {
+  static atomic_int known[1024]; /* the answer + 1; 0: not read yet */
+  const int capacity = (int)(sizeof(known) / sizeof(known[0]));
+  int remembered = cpu < capacity ? atomic_load_explicit(&known[cpu], memory_order_relaxed) : 0;
+  if (remembered) return remembered - 1;
   char path[96];
   snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
   FILE* stream = fopen(path, "re");
@@ -41,6 +47,7 @@ static int first_sibling(int cpu) {
   int first = cpu;
   if (fscanf(stream, "%d", &first) != 1) first = cpu;
   fclose(stream);
+  if (cpu < capacity) atomic_store_explicit(&known[cpu], first + 1, memory_order_relaxed);
   return first;
 }
 

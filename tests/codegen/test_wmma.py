@@ -162,6 +162,37 @@ def main(C: T.Buffer((256,))):
     assert raised.value.code == "interpret/unsupported"
 
 
+@pytest.mark.parametrize("by_element", [False, True])
+def test_every_thread_has_the_elements_that_it_accesses_by_itself(by_element: bool) -> None:
+    """Otherwise the thread that stores a product computes it for its warp."""
+    pointer = 'T.tvm_access_ptr(T.type_annotation("float32"), C.data, 0, 256, 2)'
+    store = f'T.tvm_store_matrix_sync(F.data, 16, 16, 16, 0, {pointer}, 16, "row_major")'
+    if by_element:
+        store = "for e in range(8):\n            C[e * 32 + t] = F[e * 32 + t]"
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((16, 16), "float16"), B: T.Buffer((16, 16), "float16"), C: T.Buffer((256,))):
+    for t in T.thread_binding(32, thread="threadIdx.x"):
+        F = T.decl_buffer((256,), scope="wmma.accumulator")
+        X = T.decl_buffer((256,), "float16", scope="wmma.matrix_a")
+        Y = T.decl_buffer((256,), "float16", scope="wmma.matrix_b")
+        T.tvm_fill_fragment(F.data, 16, 16, 16, 0, T.float32(0))
+        T.tvm_load_matrix_sync(
+            X.data, 16, 16, 16, 0, T.tvm_access_ptr(T.type_annotation("float16"), A.data, 0, 256, 1), 16, "row_major"
+        )
+        T.tvm_load_matrix_sync(
+            Y.data, 16, 16, 16, 0, T.tvm_access_ptr(T.type_annotation("float16"), B.data, 0, 256, 1), 16, "row_major"
+        )
+        T.tvm_mma_sync(F.data, 0, X.data, 0, Y.data, 0, F.data, 0)
+        {store}
+""")
+    draw = np.random.default_rng(4)
+    a, b = draw.integers(-9, 9, (16, 16)).astype("float16"), draw.integers(-9, 9, (16, 16)).astype("float16")
+    c = np.zeros(256, "float32")
+    _core.interpret(_core.as_module(program), "main", a, b, c)
+    np.testing.assert_array_equal(c.reshape(16, 16), a.astype("float32") @ b.astype("float32"))
+
+
 def test_a_thread_holds_the_fragments_of_one_step_only():
     """However long the reduction is: the next tile replaces the last one."""
     for k in (16, 160):
