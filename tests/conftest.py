@@ -65,8 +65,8 @@ def _record_codes() -> None:
 _record_codes()
 
 
-# What is collected lives until the end. The garbage collector would visit some 400,000 objects in a quarter of a second,
-# while tests are collected and again and again while they run.
+# What is collected lives until the end. The garbage collector would visit some 400,000 objects in a quarter of a second
+# each, while tests are collected and while they run.
 gc.disable()
 
 

@@ -360,7 +360,6 @@ def test_devices_are_listed():
     ("declared", "store"),
     [
         ("", "B[i] = T.q_multiply_shift_per_axis(1, 1, 1, 1, 1, True, True)"),
-        ("", "assert A[i] > T.float32(0), 'positive'; B[i] = A[i]"),
         ("W = T.decl_buffer((16,), scope='warp')", "W[i] = A[i]; B[i] = W[i]"),
     ],
 )
