@@ -116,6 +116,11 @@ class Loader:
         module.__spec__ = self._spec
 
 
+def alias_spec(fullname: str, name: str) -> importlib.machinery.ModuleSpec:
+    """Return the spec that loads the module `name` under the name `fullname`."""
+    return importlib.machinery.ModuleSpec(fullname, cast("AnyLoader", Loader(name)))
+
+
 class Finder:
     """Find modules that have moved, alone or with their folder."""
 
@@ -130,8 +135,7 @@ class Finder:
             folder = folder.rpartition(".")[0]
         if not folder:
             return None
-        loader = Loader(MOVED[folder] + fullname.removeprefix(folder))
-        return importlib.machinery.ModuleSpec(fullname, cast("AnyLoader", loader))
+        return alias_spec(fullname, MOVED[folder] + fullname.removeprefix(folder))
 
 
 def install() -> None:

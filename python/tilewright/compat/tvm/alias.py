@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from tilewright import _core
-from tilewright.support.other_names import Loader
+from tilewright.support.other_names import alias_spec
 
 PACKAGE = "tilewright.compat.tvm"
 
@@ -128,13 +128,13 @@ class Finder(importlib.abc.MetaPathFinder):
                     raise missing_module(fullname)
                 spec.loader = FileLoader(spec.name, spec.origin)
                 return spec
-            return importlib.machinery.ModuleSpec(f"tilewright.compat.{fullname}", Loader(SAME[fullname]))
+            return alias_spec(f"tilewright.compat.{fullname}", SAME[fullname])
         if fullname != "tvm" and not fullname.startswith("tvm."):
             return None
         name = SAME.get(fullname, f"tilewright.compat.{fullname}")
         if not _exists(name):
             raise missing_module(fullname)
-        return importlib.machinery.ModuleSpec(fullname, Loader(name))
+        return alias_spec(fullname, name)
 
 
 def _exists(name: str) -> bool:
