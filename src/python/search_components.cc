@@ -53,9 +53,9 @@ std::string traceback_of(nb::python_error& error) {
 
 /// Returns the message of the exception with the user's line; the last line of Python's text if Python cannot run any
 /// code.
-std::string said_of(nb::python_error& error) {
+std::string error_text_of(nb::python_error& error) {
   try {
-    return as_utf8(nb::module_::import_("tilewright.support.user_lines").attr("said_of")(error.value()));
+    return as_utf8(nb::module_::import_("tilewright.support.user_lines").attr("error_text")(error.value()));
   } catch (nb::python_error& failure) {
     if (failure.matches(PyExc_KeyboardInterrupt)) throw;
     const std::string text = traceback_of(error);
@@ -151,7 +151,7 @@ Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
     if (diagnostic.code.empty()) diagnostic.code = code;
     if (diagnostic.code == "space/deadline") diagnostic.blame = Blame::kResource;
   } else {
-    diagnostic.message = said_of(error);
+    diagnostic.message = error_text_of(error);
   }
   remembered().push_back({diagnostic.rendered, nb::borrow(value)});
   nb::object forgotten;  // let go of once the list is whole again: its end may run anything, on other threads too

@@ -339,8 +339,9 @@ int32_t tw_device_download(tw_ctx* ctx, DLDevice device, void* to, tw_device_poi
   tw_queue* queue = queue_of_device(ctx, device);
   if (!queue) return TW_ERROR_NO_DEVICE;
   if (bytes <= 0) return TW_OK;
-  const int32_t code = finish(ctx, driver_of_type(device.device_type), queue);
-  return code ? code : driver_of_type(device.device_type)->download(ctx, queue, to, from, bytes);
+  const tw_device_driver* driver = driver_of_type(device.device_type);
+  const int32_t code = driver->download(ctx, queue, to, from, bytes); /* waits for the kernels before */
+  return code ? code : tw_report_failed_check(ctx, driver, queue);
 }
 
 int32_t tw_device_copy(tw_ctx* ctx, DLDevice device, tw_device_pointer to, tw_device_pointer from, int64_t bytes) {
