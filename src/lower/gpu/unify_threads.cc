@@ -41,6 +41,8 @@ namespace {
 
 constexpr int64_t kMostBlocksAlongYAndZ = 65535;
 constexpr int64_t kMostBlocks = INT32_MAX;
+/// Bytes of main memory of one thread that may become local memory.
+constexpr int64_t kMostLocalBytes = 1024;
 
 struct Axis {
   ThreadAxis axis;
@@ -335,16 +337,22 @@ class Kernel {
   std::optional<Diagnostic> error_;
 };
 
-/// Moves memory of blocks and threads into the kernel that uses it, and main memory out of kernels.
+/// Moves memory of blocks and threads into the kernel that uses it, and main memory out of kernels. What a loop over
+/// threads allocates in main memory belongs to one thread, so a small constant number of bytes becomes local memory.
 class MemoryOfKernels {
  public:
   Result<Stmt> run(const Stmt& body) {
     Stmt result = rewrite(
         body,
         [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-          if (!is_bound(*loop) || in_kernel_) return r.descend(loop);
+          if (!is_bound(*loop)) return r.descend(loop);
+          const int of_threads = analysis::thread_axis(*loop)->level == ThreadAxis::Level::kThread ? 1 : 0;
+          const bool is_outermost = !in_kernel_;
           in_kernel_ = true;
+          threads_around_ += of_threads;
           Stmt kernel = r.descend(loop);
+          threads_around_ -= of_threads;
+          if (!is_outermost) return kernel;
           in_kernel_ = false;
           for (const Ref<Allocate>& lifted : reversed(lifted_)) kernel = with_body(lifted, std::move(kernel));
           lifted_.clear();
@@ -352,6 +360,7 @@ class MemoryOfKernels {
         },
         [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
           const bool global = is_global_scope(scope_of(allocate->buffer_var));
+          if (threads_around_ > 0 && global && is_of_one_thread(*allocate)) return r.descend(in_local_memory(allocate));
           if (in_kernel_ && global) {
             lifted_.push_back(allocate);
             return r(allocate->body);
@@ -364,6 +373,27 @@ class MemoryOfKernels {
   }
 
  private:
+  /// Whether no threads inside share the memory, and it is small.
+  static bool is_of_one_thread(const Allocate& allocate) {
+    int64_t bytes = allocate.dtype.bytes();
+    for (const Expr& extent : allocate.extents) {
+      const auto known = const_int(extent);
+      if (!known || *known > kMostLocalBytes) return false;
+      bytes *= std::max<int64_t>(*known, 1);
+      if (bytes > kMostLocalBytes) return false;
+    }
+    return !any_node(allocate.body, [](const Ref<For>& loop) { return is_bound(*loop); });
+  }
+
+  static Ref<Allocate> in_local_memory(const Ref<Allocate>& allocate) {
+    Var data = *allocate->buffer_var;
+    data.type_annotation = make<PointerType>({data.type_annotation.as<PointerType>()->element_type, "local"});
+    Allocate copy = *allocate;
+    copy.buffer_var = make(std::move(data), allocate->buffer_var.span());
+    copy.body = substitute(allocate->body, {{allocate->buffer_var, Expr(copy.buffer_var)}});
+    return make(std::move(copy), allocate.span());
+  }
+
   /// The one loop over threads that uses the memory allocates it.
   Stmt sink(const Ref<Allocate>& allocate) {
     int kernels = 0;
@@ -428,6 +458,7 @@ class MemoryOfKernels {
   }
 
   bool in_kernel_ = false;
+  int threads_around_ = 0;  ///< loops around that are bound to threads of a block
   std::vector<Ref<Allocate>> lifted_;
   std::optional<Diagnostic> error_;
 };
