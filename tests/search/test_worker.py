@@ -56,17 +56,20 @@ def test_a_process_with_many_open_files_has_workers():
 
 def test_pipes_that_cannot_be_made_leave_no_others():
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    first = os.open(os.devnull, os.O_RDONLY)
-    os.close(first)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (first + 5, limits[1]))  # two pipes and a half
+    # Numbers that are free below others that are not would let the limit end in front of the fifth one.
+    last = max(int(name) for name in os.listdir("/proc/self/fd"))
+    held = [os.open(os.devnull, os.O_RDONLY)]
+    while held[-1] <= last:
+        held.append(os.open(os.devnull, os.O_RDONLY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (held[-1] + 6, limits[1]))  # two pipes and a half
     try:
         with pytest.raises(tw.ResourceError, match=r"no worker process could be started: .*Too many open files"):
             Worker().call(abs, (-3,), seconds=30)
-        left = [os.open(os.devnull, os.O_RDONLY) for _ in range(5)]
+        held += [os.open(os.devnull, os.O_RDONLY) for _ in range(5)]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    for fd in left:
-        os.close(fd)
+        for fd in held:
+            os.close(fd)
 
 
 def test_what_raises_keeps_the_process(worker):
